@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from itertools import groupby
 from typing import TYPE_CHECKING
 
 import libcst as cst
@@ -60,11 +61,21 @@ def _stays(call: cst.Call, cuts: Sequence[Edit], model: Model) -> bool:
 
 def outermost(edits: Sequence[Edit]) -> list[Edit]:
     """Without those of code that another removes: a line that goes needs no indentation."""
-    return [edit for edit in edits if not any(_lies_in(edit, other) for other in edits)]
+    inner: set[Edit] = set()
+    end = -1  # of what the edits before reach up to
+    for _, same in groupby(sorted(edits, key=_place), _place):
+        found = set(same)
+        first = next(iter(found))
+        is_doubled = len(found) > 1 and first.start < first.end
+        if is_doubled or (first.end <= end and first.start < end):
+            inner |= found
+        end = max(end, first.end)
+    return [edit for edit in edits if edit not in inner]
 
 
-def _lies_in(edit: Edit, other: Edit) -> bool:
-    return other.start <= edit.start < other.end and edit.end <= other.end and edit != other
+def _place(edit: Edit) -> tuple[int, int]:
+    """Edits around others come before these."""
+    return edit.start, -edit.end
 
 
 def _needless_detach(line: cst.BaseStatement, model: Model) -> Iterator[list[Edit]]:

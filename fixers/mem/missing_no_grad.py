@@ -100,12 +100,20 @@ def _region_edits(rewriter: Rewriter, model: Model, found: Evaluation, name: str
         _check_was_not_taken_out(block[0])
     if found.phase is not None and any(_is_decided(block[0], found.phase, model) for block in blocks):
         raise NoFixError(f"what runs where `{found.phase}` is decided around it already")
-    edits = [edit for block in blocks for edit in _under(block, header, rewriter, model)]
-    if found.bare is not None and found.phase is None:
-        edits = _from_bare(found.bare, blocks, edits, rewriter, model)
-    if found.phase is None:
-        edits += needless_cuts([line for block in blocks for line in block], rewriter, model)
-    return outermost(edits)
+    lines = tuple(line for block in blocks for line in block)
+    known = model.once(_known_edits)  # many findings may speak of the same lines
+    if (header, found.bare, lines) not in known:
+        edits = [edit for block in blocks for edit in _under(block, header, rewriter, model)]
+        if found.bare is not None and found.phase is None:
+            edits = _from_bare(found.bare, blocks, edits, rewriter, model)
+        if found.phase is None:
+            edits += needless_cuts(lines, rewriter, model)
+        known[header, found.bare, lines] = outermost(edits)
+    return known[header, found.bare, lines]
+
+
+def _known_edits(model: Model) -> dict[object, list[Edit]]:
+    return {}
 
 
 def _check_was_not_taken_out(statement: cst.CSTNode) -> None:

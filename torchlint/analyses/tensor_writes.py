@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import libcst as cst
 
 from torchlint.analyses.devices import host_calls
+from torchlint.analyses.once import once_for_each
 from torchlint.semantics import torch_api
 from torchlint.semantics.dataflow import parameter_of_function, writes_reaching
 from torchlint.semantics.parallel_assignment import target_of
@@ -40,6 +41,13 @@ class Written(IntEnum):
 def written(model: Model, binding: Binding, depth: int = _DEPTH) -> Written:
     """Whether anything in the function of a variable, or in one that it is handed to, writes to what it holds."""
     return max((written_at(model, node, depth) for node in mentions(model, binding)), default=Written.NEVER)
+
+
+@once_for_each
+def writing_mentions(model: Model, binding: Binding) -> list[tuple[cst.CSTNode, Written]]:
+    """Where a variable is mentioned and what it holds is, or may be, written to."""
+    found = ((node, written_at(model, node)) for node in mentions(model, binding))
+    return [(node, how) for node, how in found if how is not Written.NEVER]
 
 
 def mentions(model: Model, binding: Binding) -> Iterator[cst.CSTNode]:

@@ -7,6 +7,7 @@ from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 from itertools import takewhile
+from operator import is_
 from typing import TYPE_CHECKING
 
 import libcst as cst
@@ -275,8 +276,8 @@ def hold_the_same(model: Model, a: cst.CSTNode, b: cst.CSTNode) -> bool:
     binding = model.binding(a)
     if binding is None or binding is not model.binding(b):
         return False
-    seen = [{w.target for w in binding.writes if reaches(model, binding, w.target, read)} for read in (a, b)]
-    return seen[0] == seen[1]
+    seen, other = (writes_reaching(model, binding, read) for read in (a, b))
+    return len(seen) == len(other) and all(map(is_, seen, other))
 
 
 def _comes_round(outer: cst.CSTNode, here: cst.CSTNode) -> bool:

@@ -74,7 +74,10 @@ def direct(call: Call, effects_elsewhere: EffectsElsewhere | None = None) -> Eff
             names.append("opaque")
     if not names and not elsewhere:
         return None
-    return Effects(**{name: [call] for name in names}, elsewhere=set(elsewhere))
+    effects = Effects(elsewhere=set(elsewhere))
+    for name in names:
+        getattr(effects, name).append(call)
+    return effects
 
 
 def _categories(call: Call) -> Iterator[str]:

@@ -374,6 +374,7 @@ class Effects:
     gradients: list[Call] = field(default_factory=list)  # torch.autograd.grad and the like: nothing accumulates
     opaque: list[Call] = field(default_factory=list)
     elsewhere: set[str] = field(default_factory=set)  # which of these also happen in functions of other files
+    _known: dict[str, set[Call]] = field(default_factory=dict, repr=False, compare=False)  # the same calls
 
     @staticmethod
     def categories() -> tuple[str, ...]:
@@ -392,10 +393,13 @@ class Effects:
             if not theirs:
                 continue
             mine: list[Call] = getattr(self, name)
-            known = set(mine)
+            known = self._known.get(name)
+            if known is None:
+                known = self._known[name] = set(mine)
             fresh = [call for call in theirs if call not in known]
             if fresh:
                 mine.extend(fresh)
+                known.update(fresh)
                 grown = True
         return grown
 
@@ -407,4 +411,4 @@ class Effects:
         return kept
 
 
-_CATEGORIES = tuple(name for name in Effects.__slots__ if name != "elsewhere")
+_CATEGORIES = tuple(name for name in Effects.__slots__ if name not in ("elsewhere", "_known"))

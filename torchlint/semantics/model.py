@@ -73,6 +73,7 @@ class Model:
         frameworks.note_functions(self._scopes.calls)
         self._flow = Flow(self._scopes, self._names.qualified)
         self._computed: dict[object, object] = {}
+        self._effects_of: dict[Loop | Call | cst.CSTNode, Effects] = {}
         self._guards = Guards(self._scopes)
         self._grads: dict[cst.CSTNode, bool | None] = {}
         self._calls_in: dict[Function, dict[cst.CSTNode, list[Call]]] = {}  # by the nodes that hold them
@@ -369,16 +370,14 @@ class Model:
 
     def effects(self, of: Function | Loop | Call | cst.CSTNode) -> Effects:
         """What a function, a loop, a call or any node does, through the functions of this file that it calls."""
+        if isinstance(of, cst.CSTNode):
+            of = self._scopes.function_of.get(of, of)
         if isinstance(of, Function):
             return self._effects.of_function(of)
-        if isinstance(of, Loop):
-            return self._effects.of_calls(of.calls)
-        if isinstance(of, Call):
-            return self._effects.reached(of)
-        function = self._scopes.function_of.get(of)
-        if function is not None:
-            return self._effects.of_function(function)
-        return self._effects.of_calls(self.calls_in(of))
+        if of not in self._effects_of:
+            calls = [of] if isinstance(of, Call) else of.calls if isinstance(of, Loop) else self.calls_in(of)
+            self._effects_of[of] = self._effects.of_calls(calls)
+        return self._effects_of[of]
 
     def calls_in(self, node: cst.CSTNode) -> tuple[Call, ...]:
         """Calls inside the node, those of functions defined in it left out."""

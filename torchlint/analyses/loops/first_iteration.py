@@ -28,7 +28,8 @@ def ends_at_once(loop: Loop) -> bool:
 def _exits(loop: Loop, line: cst.CSTNode | None) -> bool:
     match line:
         case cst.SimpleStatementLine(body=[*_, cst.Expr(value=cst.Call() as ending)]):
-            return any(call.node is ending and call.callee in EXITS for call in loop.calls)
+            found = next((call for call in reversed(loop.calls) if call.node is ending), None)
+            return found is not None and found.callee in EXITS
     return False
 
 

@@ -331,6 +331,7 @@ def _is_given(model: Model, call: Call, loop: Loop) -> bool:
     return any(write.loop is loop for binding in found for write in binding.writes)
 
 
+@once_for_each
 def _runs_seldom(model: Model, loop: Loop) -> bool:
     """A loop over the samples of one batch, at log intervals of the steps, or in a function that is called at them.
     One that runs a model at them, for each batch of those that the function goes through, is an evaluation. One over

@@ -11,6 +11,7 @@ from torchlint.analyses.callers_by_name import calls_in_other_files
 from torchlint.analyses.lifetime import root
 from torchlint.analyses.modules.frozen_classes import switches_itself_off
 from torchlint.analyses.modules.parameter_free import class_of_module, module_of, trains_nothing
+from torchlint.analyses.once import once_for_each
 from torchlint.semantics.dataflow import parameter_of_function, text, upstream
 from torchlint.semantics.tree import last_name
 from torchlint.semantics.values import Grad, Kind
@@ -68,7 +69,7 @@ def switches_parameters_off(model: Model, call: Call) -> bool:
 
 
 def _is_switched_off(model: Model, module: Binding, called: str, seen: tuple[Binding, ...] = ()) -> bool:
-    if any(_freezes(model, read, called) or _is_left_frozen(model, read) for read in module.reads):
+    if _is_switched_off_where_read(model, (module, called)):
         return True
     if called != module.name or module in seen:
         return False
@@ -79,6 +80,12 @@ def _is_switched_off(model: Model, module: Binding, called: str, seen: tuple[Bin
     function = module.scope_function
     callers = [*((model, call) for call in function.callers), *calls_in_other_files(model, function)]
     return bool(callers) and all(_hands_in_frozen(home, call, function, module, seen) for home, call in callers)
+
+
+@once_for_each
+def _is_switched_off_where_read(model: Model, named: tuple[Binding, str]) -> bool:
+    module, called = named
+    return any(_freezes(model, read, called) or _is_left_frozen(model, read) for read in module.reads)
 
 
 def _is_handed_back_frozen(model: Model, write: Write, seen: tuple[Binding, ...]) -> bool:

@@ -12,6 +12,7 @@ import libcst as cst
 from torchlint.analyses.devices.host_calls import HOST_TENSORS
 from torchlint.analyses.loading.collated import is_collated_as_list
 from torchlint.analyses.loops.steps import Step, step_around
+from torchlint.analyses.once import once_for_each
 from torchlint.analyses.rowwise.evidence import Evidence, evidence
 from torchlint.analyses.sync.branching import tensors_asked, waiting_step
 from torchlint.analyses.sync.readback import reads
@@ -315,9 +316,14 @@ def _named(model: Model, node: cst.BaseExpression) -> cst.BaseExpression:
         return node
     write = writes[0]
     is_plain = write.kind == "assign" and not write.unpacked and write.loop is model.loop(node)
-    if write.value is None or not is_plain or any(is_changed(model, read) for read in binding.reads):
+    if write.value is None or not is_plain or _is_ever_changed(model, binding):
         return node
     return write.value
+
+
+@once_for_each
+def _is_ever_changed(model: Model, binding: Binding) -> bool:
+    return any(is_changed(model, read) for read in binding.reads)
 
 
 def _bare(model: Model, node: cst.BaseExpression) -> cst.BaseExpression:

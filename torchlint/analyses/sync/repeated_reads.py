@@ -15,7 +15,7 @@ from torchlint.analyses.sync.element_reads import element_reads
 from torchlint.analyses.sync.parameter_reads import parameter_reads
 from torchlint.analyses.sync.readback import FOREIGN, Readback, deferrable_readbacks, reads
 from torchlint.analyses.sync.shown import wants_number
-from torchlint.analyses.tensor_writes import Written, mentions, written_at
+from torchlint.analyses.tensor_writes import Written, writing_mentions
 from torchlint.semantics.dataflow import hold_the_same
 
 if TYPE_CHECKING:
@@ -54,16 +54,17 @@ def numbers(model: Model) -> Numbers:
     others |= {found.node for found in parameter_reads(model)}
     found = Numbers([], [], [])
     groups: dict[cst.CSTNode, list[Readback]] = {}
-    read_before: list[Readback] = []
+    read_before: dict[object, list[Readback]] = {}  # by their variables
     for read in deferrable_readbacks(model):
         if not read.is_number or read.node in others:
             continue
-        first = next((earlier for earlier in read_before if _reads_the_same(model, earlier, read)), None)
+        same = read_before.setdefault((read.loop, read.how, model.binding(read.tensor)), [])
+        first = next((earlier for earlier in same if _reads_the_same(model, earlier, read)), None)
         first = first or _needed_before(model, read)
         if first is not None:
             found.again.append(Again(first, read))
             continue
-        read_before.append(read)
+        same.append(read)
         groups.setdefault(model.small_statement(read.node) or read.node, []).append(read)
     for group in groups.values():
         summed = [read for read in group if Use.ACCUMULATED in read.use]
@@ -117,14 +118,23 @@ def _formatted(model: Model) -> Iterator[tuple[cst.BaseExpression, cst.BaseExpre
 
 def _needed_before(model: Model, read: Readback) -> Readback | None:
     """An earlier read of the same number that the step waits for: `if math.isnan(loss.item()): ...`"""
-    for node, tensor, how in reads(model):
-        if how != read.how or not isinstance(tensor, cst.Name) or step_of(model, node) != read.step:
+    for node, tensor in model.once(_of_variables).get((read.how, model.binding(read.tensor)), ()):
+        if step_of(model, node) != read.step:
             continue
         if is_before(model, node, read.node) and is_read_each_time(model, node):
             earlier = replace(read, node=node, tensor=tensor)
             if _reads_the_same(model, earlier, read):
                 return earlier
     return None
+
+
+def _of_variables(model: Model) -> dict[object, list[tuple[cst.Call, cst.Name]]]:
+    """The reads of variables, by how they read and of which."""
+    found: dict[object, list[tuple[cst.Call, cst.Name]]] = {}
+    for node, tensor, how in reads(model):
+        if isinstance(tensor, cst.Name):
+            found.setdefault((how, model.binding(tensor)), []).append((node, tensor))
+    return found
 
 
 def is_read_each_time(model: Model, node: cst.CSTNode) -> bool:
@@ -164,8 +174,8 @@ def written_between(model: Model, first: Readback, read: Readback) -> Written:
     """Whether something writes to the variable of both between the two."""
     binding = model.binding(first.tensor)
     assert binding is not None
-    between = (node for node in mentions(model, binding) if _is_between(model, node, first, read))
-    return max((written_at(model, node) for node in between), default=Written.NEVER)
+    found = (how for node, how in writing_mentions(model, binding) if _is_between(model, node, first, read))
+    return max(found, default=Written.NEVER)
 
 
 def _is_between(model: Model, node: cst.CSTNode, first: Readback, read: Readback) -> bool:
