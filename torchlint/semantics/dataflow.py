@@ -23,7 +23,6 @@ if TYPE_CHECKING:
 
 _PRINTER = cst.Module([])
 _RECEIVING = re.compile(r"all_(reduce|gather|to_all)|reduce|broadcast|gather|scatter|i?recv")
-_MOST_KEPT = 64  # longer lists would add up to the square of a function's length
 _BODIES = frozenset({cst.Module, cst.IndentedBlock, cst.SimpleStatementLine, cst.SimpleStatementSuite})
 
 
@@ -131,10 +130,7 @@ def reaches(model: Model, binding: Binding, written_at: cst.CSTNode, read: cst.C
 
     False only where an unconditional write to the same variable always comes between.
     """
-    order, asked = model.once(_Order), (binding, written_at, read)
-    if asked not in order.reached:
-        order.reached[asked] = _reaches(model, order, *asked)
-    return order.reached[asked]
+    return model.once(_Order).reaches(binding, written_at, read)
 
 
 def writes_reaching(model: Model, binding: Binding, read: cst.CSTNode) -> list[Write]:
@@ -142,95 +138,49 @@ def writes_reaching(model: Model, binding: Binding, read: cst.CSTNode) -> list[W
     return model.once(_Order).reaching(binding, read)
 
 
-def _reaches(model: Model, order: _Order, binding: Binding, written_at: cst.CSTNode, read: cst.CSTNode) -> bool:
-    function = model.function(read)
-    if binding.cls is not None or model.function(written_at) is not function:
-        return True
-    above = {written_at, *model.ancestors(written_at)}
-    way = {model.parent(node): node for node in above}
-    here: cst.CSTNode = read
-    for outer in model.ancestors(read):
-        if type(outer) in _BODIES:
-            places = order.places(outer)
-            end = places.get(here, 0)
-            last = order.last_write(binding, outer, end)
-            begin = places[way[outer]] if outer in way else end
-            if max(begin if begin < end else -1, last) >= 0:
-                return last <= begin < end
-        elif isinstance(outer, cst.For) and here is outer.body and _binds(model, outer.target, binding):
-            return way.get(outer) is outer.target
-        elif outer in above and (_comes_round(outer, here) or not above.isdisjoint(_leading_into(outer, here))):
-            return True
-        if outer is function.node:
-            return isinstance(outer, (cst.FunctionDef, cst.Lambda)) and outer.params in above
-        here = outer
-    return True
-
-
 class _Order:
-    """Where statements stand in their bodies, which of them always write a variable, and which reads a write reaches:
-    rules ask for the same again and again."""
+    """From which parts of a function values of a variable reach its reads: rules ask for the same again and again."""
 
     def __init__(self, model: Model) -> None:
         self._model = model
-        self.reached: dict[tuple[Binding, cst.CSTNode, cst.CSTNode], bool] = {}
+        self._numbering = model.once(Numbering)
+        self._ranges: dict[tuple[Binding, cst.CSTNode], list[tuple[int, int]]] = {}
         self._places: dict[cst.CSTNode, dict[cst.CSTNode, int]] = {}
-        self._writes: dict[Binding, dict[cst.CSTNode, list[int]]] = {}
-        self._reaching: dict[tuple[Binding, cst.CSTNode], list[Write]] = {}
-        self._numbered: dict[tuple[Binding, Function], _Numbered] = {}
+        self._always: dict[Binding, dict[cst.CSTNode, list[int]]] = {}
+        self._sorted: dict[tuple[Binding, Function], _Sorted] = {}
 
-    def places(self, body: cst.CSTNode) -> dict[cst.CSTNode, int]:
-        """The index of every statement of a body."""
-        if body not in self._places:
-            self._places[body] = {node: place for place, node in enumerate(body.body)}  # type: ignore[attr-defined]
-        return self._places[body]
-
-    def last_write(self, binding: Binding, body: cst.CSTNode, end: int) -> int:
-        """The place of the last statement of a body before `end` that always writes the variable; -1 without one."""
-        places = self._always(binding).get(body, ())
-        before = bisect_left(places, end)
-        return places[before - 1] if before else -1
-
-    def _always(self, binding: Binding) -> dict[cst.CSTNode, list[int]]:
-        """By body, the places of the statements that write the variable whenever they run, in order."""
-        if binding not in self._writes:
-            found: dict[cst.CSTNode, list[int]] = {}
-            for small in {self._model.small_statement(write.target): None for write in binding.writes}:
-                if small is not None and _assigns(self._model, small, binding):
-                    self._note(small, found)
-            self._writes[binding] = {body: sorted(places) for body, places in found.items()}
-        return self._writes[binding]
-
-    def _note(self, node: cst.CSTNode, found: dict[cst.CSTNode, list[int]]) -> None:
-        body = self._model.parent(node)
-        if body is not None and type(body) in _BODIES:
-            found.setdefault(body, []).append(self.places(body)[node])
-            if isinstance(body, cst.SimpleStatementLine):
-                self._note(body, found)
+    def reaches(self, binding: Binding, written_at: cst.CSTNode, read: cst.CSTNode) -> bool:
+        if binding.cls is not None or self._model.function(written_at) is not self._model.function(read):
+            return True
+        number = self._numbering.first[written_at]
+        return any(start <= number < end for start, end in self._before(binding, read))
 
     def reaching(self, binding: Binding, read: cst.CSTNode) -> list[Write]:
-        function = self._model.function(read)
         if binding.cls is not None:
             return binding.writes
-        known = self._reaching.get((binding, read))
+        function = self._model.function(read)
+        if (binding, function) not in self._sorted:
+            self._sorted[binding, function] = _Sorted(self._model, binding, function)
+        return self._sorted[binding, function].within(self._before(binding, read))
+
+    def _before(self, binding: Binding, read: cst.CSTNode) -> list[tuple[int, int]]:
+        """The parts of the function of a read from which values of the variable reach it, as ranges of numbers."""
+        known = self._ranges.get((binding, read))
         if known is None:
-            if (binding, function) not in self._numbered:
-                self._numbered[binding, function] = _Numbered(self._model, binding, function)
-            known = self._numbered[binding, function].within(self._parts_before(binding, read, function))
-            if len(known) < _MOST_KEPT:
-                self._reaching[binding, read] = known
+            first, last = self._numbering.first, self._numbering.last
+            known = self._ranges[binding, read] = [
+                (first[start], last[start] + 1 if end is None else first[end])
+                for start, end in self._parts_before(binding, read)
+            ]
         return known
 
-    def _parts_before(
-        self, binding: Binding, read: cst.CSTNode, function: Function
-    ) -> Iterator[tuple[cst.CSTNode, cst.CSTNode | None]]:
-        """The parts of a function from which values of a variable reach a read: each by the node with which it begins,
-        and the one before which it ends, or None if it is one node."""
+    def _parts_before(self, binding: Binding, read: cst.CSTNode) -> Iterator[tuple[cst.CSTNode, cst.CSTNode | None]]:
+        """Each by the node with which it begins, and the one before which it ends, or None if it is one node."""
+        function = self._model.function(read)
         here: cst.CSTNode = read
         for outer in self._model.ancestors(read):
             if type(outer) in _BODIES:
-                end = self.places(outer).get(here, 0)
-                last = self.last_write(binding, outer, end)
+                last = self._last_write(binding, outer, self._place(outer, here))
                 yield outer.body[max(last, 0)], here  # type: ignore[attr-defined]
                 if last >= 0:
                     return
@@ -248,26 +198,52 @@ class _Order:
             here = outer
         yield self._model.module, None
 
+    def _place(self, body: cst.CSTNode, statement: cst.CSTNode) -> int:
+        """The index of a statement in its body."""
+        if body not in self._places:
+            self._places[body] = {node: place for place, node in enumerate(body.body)}  # type: ignore[attr-defined]
+        return self._places[body].get(statement, 0)
 
-class _Numbered:
+    def _last_write(self, binding: Binding, body: cst.CSTNode, end: int) -> int:
+        """The place of the last statement of a body before `end` that always writes the variable; -1 without one."""
+        if binding not in self._always:
+            self._always[binding] = self._find_always(binding)
+        places = self._always[binding].get(body, ())
+        before = bisect_left(places, end)
+        return places[before - 1] if before else -1
+
+    def _find_always(self, binding: Binding) -> dict[cst.CSTNode, list[int]]:
+        """By body, the places of the statements that write the variable whenever they run, in order."""
+        found: dict[cst.CSTNode, list[int]] = {}
+        for small in {self._model.small_statement(write.target): None for write in binding.writes}:
+            if small is not None and _assigns(self._model, small, binding):
+                self._note(small, found)
+        return {body: sorted(places) for body, places in found.items()}
+
+    def _note(self, node: cst.CSTNode, found: dict[cst.CSTNode, list[int]]) -> None:
+        body = self._model.parent(node)
+        if body is not None and type(body) in _BODIES:
+            found.setdefault(body, []).append(self._place(body, node))
+            if isinstance(body, cst.SimpleStatementLine):
+                self._note(body, found)
+
+
+class _Sorted:
     """The writes of a variable in one function, in the order of the text."""
 
     def __init__(self, model: Model, binding: Binding, function: Function) -> None:
-        self._numbering = model.once(Numbering)
+        first = model.once(Numbering).first
         self._writes = binding.writes
-        own = [index for index, write in enumerate(binding.writes) if model.function(write.target) is function]
-        first = self._numbering.first
+        own = {index for index, write in enumerate(binding.writes) if model.function(write.target) is function}
         self._own = sorted(own, key=lambda index: first[binding.writes[index].target])
         self._starts = [first[binding.writes[index].target] for index in self._own]
-        self._elsewhere = [index for index in range(len(binding.writes)) if index not in {*own}]
+        self._elsewhere = [index for index in range(len(binding.writes)) if index not in own]
 
-    def within(self, parts: Iterable[tuple[cst.CSTNode, cst.CSTNode | None]]) -> list[Write]:
+    def within(self, ranges: Iterable[tuple[int, int]]) -> list[Write]:
         """Those in some parts of the function, and all of other functions, in the order in which they are known."""
-        first, last = self._numbering.first, self._numbering.last
         found = set(self._elsewhere)
-        for start, before in parts:
-            end = last[start] + 1 if before is None else first[before]
-            found.update(self._own[bisect_left(self._starts, first[start]) : bisect_left(self._starts, end)])
+        for start, end in ranges:
+            found.update(self._own[bisect_left(self._starts, start) : bisect_left(self._starts, end)])
         return [self._writes[index] for index in sorted(found)]
 
 
