@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from enum import Enum
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import libcst as cst
 
@@ -107,7 +107,7 @@ class _Ways:
         key = function, network
         if key not in self._after:
             self._after[key] = _ENTRY  # where the function calls itself
-            self._after[key] = _Walk(self, model, network, None, depth).after(function)
+            self._after[key] = _Walk(self, model, network, depth).after(function)
         return self._after[key]
 
     def kept(self, model: Model, network: Binding) -> Modes:
@@ -115,15 +115,27 @@ class _Ways:
         makers = {write.function for write in network.writes}
         if len(makers) != 1 or ".train(" in model.source.text:
             return frozenset({Mode.UNKNOWN})
-        return _Walk(self, model, network, None).after(makers.pop()) - _ENTRY
+        return _Walk(self, model, network).after(makers.pop()) - _ENTRY
 
     def at(self, model: Model, place: cst.CSTNode, network: Binding, depth: int = 0) -> Modes:
         """At a call or a statement of one of the files."""
         function = model.function(place)
-        modes = _Walk(self, model, network, place).before(function)
+        modes = self._before(model, function, network).get(place, _NOWHERE)
         if Mode.ENTRY not in modes:
             return modes
         return (modes - _ENTRY) | self._at_callers(model, function, network, depth)
+
+    def _before(self, model: Model, function: Function, network: Binding) -> Mapping[cst.CSTNode, Modes]:
+        """The modes before each call and statement of a function. What a search begins with is kept for others."""
+        if self._after or self.switches or self._nesting:
+            return _Walk(self, model, network).before(function)
+        known, key = model.once(_known_walks), (self._home, self.again, function, network)
+        if key not in known:
+            known[key] = _Walk(self, model, network).before(function), dict(self._after), list(self.switches)
+        before: Mapping[cst.CSTNode, Modes]
+        before, after, switches = known[key]
+        self._after, self.switches = dict(after), list(switches)
+        return before
 
     def _at_callers(self, model: Model, function: Function, network: Binding, depth: int) -> Modes:
         callers = [(model, call) for call in function.callers]
@@ -154,6 +166,10 @@ class _Ways:
         return model.elsewhere(call)
 
 
+def _known_walks(_: Model) -> dict[object, Any]:
+    return {}
+
+
 class _InnerFirst:
     """The calls in the expressions of one file, in the order in which they run."""
 
@@ -179,9 +195,9 @@ class _InnerFirst:
 class _Walk:
     """One run through a function, statement by statement, for one network."""
 
-    def __init__(self, ways: _Ways, model: Model, network: Binding, place: cst.CSTNode | None, depth: int = 0) -> None:
-        self._ways, self._model, self._network, self._place, self._depth = ways, model, network, place, depth
-        self._before: Modes = _NOWHERE
+    def __init__(self, ways: _Ways, model: Model, network: Binding, depth: int = 0) -> None:
+        self._ways, self._model, self._network, self._depth = ways, model, network, depth
+        self._before: dict[cst.CSTNode, Modes] = {}
         self._left: Modes = _NOWHERE
         self._noted: dict[Binding, Modes] = {}
         self._broken: Modes = _NOWHERE
@@ -191,7 +207,7 @@ class _Walk:
             if write.value is not None:
                 self._writes.setdefault(model.small_statement(write.target), []).append(write.value)
 
-    def before(self, function: Function) -> Modes:
+    def before(self, function: Function) -> Mapping[cst.CSTNode, Modes]:
         self._run_function(function)
         return self._before
 
@@ -273,15 +289,13 @@ class _Walk:
     def _calls(self, node: cst.CSTNode, modes: Modes) -> Modes:
         """Past the calls of an expression, inner ones first."""
         for call in self._model.once(_InnerFirst).calls(node):
-            if call.node is self._place:
-                self._before |= modes
+            self._before[call.node] = self._before.get(call.node, _NOWHERE) | modes
             if modes:
                 modes = self._call(call, modes)
         return modes
 
     def _pass(self, node: cst.CSTNode, modes: Modes) -> None:
-        if node is self._place:
-            self._before |= modes
+        self._before[node] = self._before.get(node, _NOWHERE) | modes
         if isinstance(node, cst.Assign) and (of := _asked_for_mode(node.value)) is not None and self._is(of):
             for target in node.targets:
                 binding = self._model.binding(target.target)
