@@ -9,6 +9,7 @@ import libcst as cst
 from torchlint.analyses.conditions import Conditions, conditions
 from torchlint.analyses.devices.cuda_flags import cuda_flag
 from torchlint.analyses.devices.moves import moves_to_accelerator
+from torchlint.analyses.once import once_for_each
 from torchlint.analyses.time.device_queue import follows_wait
 from torchlint.analyses.time.stopwatch import differences, unsynchronised_intervals
 from torchlint.edits.rewriter import Rewriter
@@ -58,12 +59,16 @@ def _other_end(interval: Interval, model: Model) -> cst.Call | None:
 def _wait(cuda: str, statement: cst.CSTNode, model: Model) -> tuple[str, ...]:
     """`torch.cuda.synchronize()`, under a condition where the program may run without a GPU."""
     function = model.function(statement)
-    moves = [call.node for call in function.calls if moves_to_accelerator(call, model)]
-    flag = cuda_flag(model, statement, moves) or f"{cuda}.is_available()"
+    flag = cuda_flag(model, statement, _moves(model, function)) or f"{cuda}.is_available()"
     asked = conditions(model, statement)
     if asked.get(flag) or _needs_cuda(statement, model) or _waits_unasked(function, asked, model):
         return (f"{cuda}.synchronize()",)
     return f"if {flag}:", f"    {cuda}.synchronize()"
+
+
+@once_for_each
+def _moves(model: Model, function: Function) -> list[cst.CSTNode]:
+    return [call.node for call in function.calls if moves_to_accelerator(call, model)]
 
 
 def _needs_cuda(statement: cst.CSTNode, model: Model) -> bool:

@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 import libcst as cst
 
+from torchlint.analyses.once import once_for_each
 from torchlint.semantics.dataflow import bare_text, text
 from torchlint.semantics.guards import conjuncts
 
 if TYPE_CHECKING:
     from torchlint.semantics.model import Model
 
-Conditions = dict[str, bool]
+Conditions = Mapping[str, bool]
 
 
+@once_for_each
 def conditions(model: Model, node: cst.CSTNode) -> Conditions:
     """Tests of the branches around a node, by their text: whether each is true there."""
-    found: Conditions = {}
+    found: dict[str, bool] = {}
     for guard in model.guards(node):
         if guard.test is None:
             continue

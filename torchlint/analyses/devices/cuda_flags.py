@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
+from torchlint.analyses.once import once_for_each
 from torchlint.semantics.arguments import string_value
 from torchlint.semantics.dataflow import text
 
@@ -55,11 +56,13 @@ def _is_unconditional(node: cst.CSTNode, model: Model) -> bool:
 
 
 def _available(model: Model, at: cst.CSTNode) -> str | None:
-    start, visible = model.span(at)[0], dict(_visible(model.scope(at)))
-    for name, binding in visible.items():
-        if _says_available(binding, model) and model.span(binding.writes[0].statement)[1] < start:
+    start = model.span(at)[0]
+    for name, binding in _saying_available(model, model.scope(at)):
+        if model.span(binding.writes[0].statement)[1] < start:
             return name
-    for written, assigns in model.once(assigned).items():
+    attributes = model.once(assigned)
+    visible = dict(_visible(model.scope(at))) if attributes else {}
+    for written, assigns in attributes.items():
         owner = written.partition(".")[0]
         is_before = model.span(assigns[-1])[1] < start and all(_is_on_top(assign, model) for assign in assigns)
         if is_before and visible.get(owner) is _owner(assigns[-1], model) and _asks_torch(assigns[-1].value, model):
@@ -68,14 +71,16 @@ def _available(model: Model, at: cst.CSTNode) -> str | None:
 
 
 def _flag_around(model: Model, at: cst.CSTNode, moves: list[cst.CSTNode]) -> str | None:
-    around = [
-        {text(guard.test): guard.test for guard in model.guards(move) if guard.branch == "body" and guard.test}
-        for move in moves
-    ]
-    for written, test in around[0].items() if around else ():
-        if all(written in tests for tests in around) and _FLAG.search(written) and means_the_same(test, at, model):
+    for written, test in _tests_around(model, moves[0]).items() if moves else ():
+        is_around = all(written in _tests_around(model, move) for move in moves)
+        if is_around and _FLAG.search(written) and means_the_same(test, at, model):
             return written
     return None
+
+
+@once_for_each
+def _tests_around(model: Model, move: cst.CSTNode) -> dict[str, cst.BaseExpression]:
+    return {text(guard.test): guard.test for guard in model.guards(move) if guard.branch == "body" and guard.test}
 
 
 def _flag_of_device(model: Model, at: cst.CSTNode) -> str | None:
@@ -129,6 +134,12 @@ def assigned(model: Model) -> dict[str, list[cst.Assign]]:
 def _owner(assign: cst.Assign, model: Model) -> Binding | None:
     target = assign.targets[0].target
     return model.binding(target.value) if isinstance(target, cst.Attribute) else None
+
+
+@once_for_each
+def _saying_available(model: Model, scope: Scope) -> list[tuple[str, Binding]]:
+    visible = dict(_visible(scope)).items()
+    return [(name, binding) for name, binding in visible if _says_available(binding, model)]
 
 
 def _says_available(binding: Binding, model: Model) -> bool:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import libcst as cst
 
 from torchlint.analyses.rowwise.collecting import collector, follows_stack
+from torchlint.semantics.numbering import Numbering
 from torchlint.semantics.tree import walk
 from torchlint.semantics.values import Kind
 
@@ -25,7 +26,9 @@ def taken_apart(model: Model, certainty: Certainty, loop: cst.For) -> bool:
     rows = model.binding(loop.target) if isinstance(loop.target, cst.Name) else None
     if rows is None or rows.shared:
         return False
-    walked = [read for read in rows.reads if loop in model.ancestors(read)]
+    numbering = model.once(Numbering)
+    start, end = numbering.first[loop], numbering.last[loop]
+    walked = [read for read in rows.reads if start < numbering.first[read] <= end]
     if not walked or not all(_is_put_back(model, loop, read) for read in walked):
         return False
     return certainty.is_tensor(loop.iter, loop) or (_is_moved(model, certainty, loop) and _are_tensors(model, walked))

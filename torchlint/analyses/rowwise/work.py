@@ -48,6 +48,7 @@ from torchlint.analyses.vectorize.plan import Plan, attempt, is_plain
 from torchlint.finding import Confidence
 from torchlint.rule import Fact, Report
 from torchlint.semantics.entities import Role
+from torchlint.semantics.numbering import Numbering
 from torchlint.semantics.tree import walk, without_subscripts
 from torchlint.semantics.values import Kind
 
@@ -253,9 +254,13 @@ class _Finder:
         return self._attempts[root]
 
     def _loops_in(self, root: Root) -> Iterator[cst.For]:
-        for loop in self._model.loops:
-            if isinstance(loop.node, cst.For) and any(outer is root for outer in self._model.ancestors(loop.node)):
-                yield loop.node
+        numbering = self._model.once(Numbering)
+        first, start, end = numbering.first, numbering.first[root], numbering.last[root]
+        yield from (
+            loop.node
+            for loop in self._model.loops
+            if isinstance(loop.node, cst.For) and start < first[loop.node] <= end
+        )
 
     def _has_plan(self, node: cst.For) -> bool:
         """Whether an inner loop can be rewritten by itself, which then comes first."""

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
-from torchlint.semantics.tree import children
+from torchlint.semantics.numbering import Numbering
 
 if TYPE_CHECKING:
     from torchlint.semantics.entities import Binding, Write
@@ -23,18 +23,11 @@ class Reaching:
 
     def __init__(self, model: Model) -> None:
         self._model = model
-        self._order: dict[cst.CSTNode, tuple[int, ...]] = {model.module: ()}
-        self._places: dict[cst.CSTNode, dict[cst.CSTNode, int]] = {}
+        self._numbering = model.once(Numbering)
 
-    def order(self, node: cst.CSTNode) -> tuple[int, ...]:
+    def order(self, node: cst.CSTNode) -> int:
         """Position in the text, to be compared. A statement comes before its parts."""
-        if node not in self._order:
-            outer = self._model.parent(node)
-            assert outer is not None
-            if outer not in self._places:
-                self._places[outer] = {part: index for index, part in enumerate(children(outer))}
-            self._order[node] = *self.order(outer), self._places[outer][node]
-        return self._order[node]
+        return self._numbering.first[node]
 
     def reaching(self, binding: Binding, place: cst.CSTNode) -> Write | None:
         """The one write whose value `binding` has when control comes to `place`; None if that is not certain."""
@@ -88,4 +81,4 @@ class Reaching:
         return statement is not None and write.kind in ("assign", "augmented") and self._inside(place, statement)
 
     def _inside(self, node: cst.CSTNode, outer: cst.CSTNode) -> bool:
-        return node is outer or any(ancestor is outer for ancestor in self._model.ancestors(node))
+        return self._numbering.first[outer] <= self._numbering.first[node] <= self._numbering.last[outer]

@@ -221,16 +221,15 @@ class Tensors:
             return facts
         tensor = facts.tensor or (len(binding.writes) == 1 and self._has_methods_of_tensors(binding, place))
         array = tensor
-        for read in binding.reads:
-            if not self._uses.surely_read(read, write, place):
+        for proof in self._uses.proofs(binding):
+            if not self._uses.surely_read(proof.read, write, place):
                 continue
-            tensor = tensor or self._uses.proves_tensor(read)
-            array = array or self._uses.proves_array(read)
-            exact, least = self._uses.dimensions_used(read)
-            if exact is not None:
-                self.learn(facts.rank, exact)
-            elif least:
-                self.learn_least(facts.rank, least)
+            tensor = tensor or proof.of_tensor
+            array = array or proof.of_array
+            if proof.rank is not None:
+                self.learn(facts.rank, proof.rank)
+            elif proof.least:
+                self.learn_least(facts.rank, proof.least)
         tensor = tensor or (array and self._model.value(node).kind is Kind.TENSOR)
         return replace(facts, tensor=tensor, array=array or tensor)
 

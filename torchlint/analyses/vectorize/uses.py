@@ -2,19 +2,43 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from itertools import takewhile
+from typing import TYPE_CHECKING, NamedTuple
 
 import libcst as cst
 
+from torchlint.analyses.once import once_for_each
 from torchlint.analyses.vectorize.reaching import Reaching
 from torchlint.analyses.vectorize.vocabulary import COUNTING_FUNCTIONS, PROVING_FUNCTIONS, SHAPED
 from torchlint.semantics.tree import integer, is_name
 
 if TYPE_CHECKING:
-    from torchlint.semantics.entities import Write
+    from torchlint.semantics.entities import Binding, Write
     from torchlint.semantics.model import Model
 
 _CONDITIONAL = (cst.BooleanOperation, cst.IfExp, cst.Lambda, cst.BaseComp)
+
+
+class Proof(NamedTuple):
+    """What one read of a variable says of it, if it runs."""
+
+    read: cst.CSTNode
+    of_tensor: bool
+    of_array: bool
+    rank: int | None
+    least: int  # dimensions
+
+
+def _known_proofs(_: Model) -> dict[Binding, list[Proof]]:
+    return {}
+
+
+@once_for_each
+def _always_read_in(model: Model, read: cst.CSTNode) -> cst.CSTNode | None:
+    """The statement of a read, whenever which runs the read does."""
+    statement = model.statement(read)
+    parts = takewhile(lambda part: part is not statement, model.ancestors(read))
+    return None if any(isinstance(part, _CONDITIONAL) for part in parts) else statement
 
 
 class Uses:
@@ -23,6 +47,17 @@ class Uses:
     def __init__(self, model: Model, reaching: Reaching) -> None:
         self._model = model
         self._reaching = reaching
+
+    def proofs(self, binding: Binding) -> list[Proof]:
+        """The reads of a variable that say something of it."""
+        known = self._model.once(_known_proofs)
+        if binding not in known:
+            found = (
+                Proof(read, self.proves_tensor(read), self.proves_array(read), *self.dimensions_used(read))
+                for read in binding.reads
+            )
+            known[binding] = [proof for proof in found if any(proof[1:]) or proof.rank is not None]
+        return known[binding]
 
     def proves_tensor(self, read: cst.CSTNode) -> bool:
         """Whether a use takes tensors and nothing else."""
@@ -51,13 +86,8 @@ class Uses:
             return False
         if self._reaching.order(read) < self._reaching.order(write.target):
             return False
-        statement = self._model.statement(read)
-        for part in self._model.ancestors(read):
-            if part is statement:
-                break
-            if isinstance(part, _CONDITIONAL):
-                return False
-        return statement is place or self._reaching.surely_before(statement, place)
+        statement = _always_read_in(self._model, read)
+        return statement is not None and (statement is place or self._reaching.surely_before(statement, place))
 
     def dimensions_used(self, read: cst.CSTNode) -> tuple[int | None, int]:
         """(rank, at least how many dimensions) that a use of a tensor needs."""
