@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 import libcst as cst
@@ -22,10 +23,13 @@ if TYPE_CHECKING:
 _WHY = (
     "a parameter that gets no gradient keeps None: the optimizer leaves it as it is, and code that reads it must cope"
 )
+_SOURCE = re.compile(r"(?i)#[^\n]*(https?:|\b(taken|copied|borrowed|adapted) from\b)")
 
 
 def fix(report: Report, model: Model) -> Fix:
     zeroed: Zeroed = report.facts
+    if zeroed.loop is not None and _SOURCE.search(model.code(zeroed.loop.node)):
+        raise NoFixError("a comment says where the code is taken from, which the new one is not")
     if zeroed.drops:
         if not (edits := _one_call(zeroed, model)):
             raise NoFixError("a comment speaks of a statement of the loop, or its variable is read later")

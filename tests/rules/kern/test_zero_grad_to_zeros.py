@@ -294,6 +294,13 @@ def test_nothing_is_left_of_what_prepared_the_gradients() -> None:
     torch.testing.assert_close(weights(code), weights(after), rtol=0, atol=0)
 
 
+@pytest.mark.parametrize("source", ["taken from the optimizer", "see https://docs.pytorch.org"])
+def test_no_fix_where_a_comment_says_where_the_code_is_from(source: str) -> None:
+    code = SETUP + PREPARED.format(remark="").replace("as the optimizer does", source)
+    (finding,) = findings(code, "KERN02")
+    assert finding.fix is None
+
+
 def test_no_fix_where_a_remark_stands_beside_what_prepared_the_gradients() -> None:
     (finding,) = findings(SETUP + PREPARED.format(remark="  # they may have one"), "KERN02")
     assert finding.fix is None

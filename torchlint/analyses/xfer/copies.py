@@ -55,6 +55,8 @@ class Copy:
     @property
     def is_tensor(self) -> bool:
         """Whether `to` is that of a tensor for sure, or of a class that takes the argument."""
+        if not self.owners:  # which are out of sight
+            return self.call.receiver_value.kind is Kind.TENSOR
         return all(owner.is_graphs or owner.makes_tensors for owner in self.owners)
 
 
