@@ -41,7 +41,7 @@ class FixByFix:
 
     def _alone(self, candidate: Candidate) -> FixVerdict:
         if not self._ran(candidate):
-            return FixVerdict(candidate, FixStatus.NOT_RUN, "the command does not run these lines")
+            return FixVerdict(candidate, FixStatus.NOT_RUN, f"not run by this command{self._so_far}")
         try:
             evidence = self.check.evidence(self.contents([candidate]), str(candidate))
         except FailedError as failure:
@@ -57,6 +57,12 @@ class FixByFix:
         if not before.lines:
             return candidate.path in before.loaded
         return bool(candidate.lines & before.lines.get(candidate.path, frozenset()))
+
+    @property
+    def _so_far(self) -> str:
+        """Where the program was stopped, lines behind that may run as well."""
+        steps = self.check.trials.options.steps
+        return f" in its first {steps} steps (more with --steps)" if len(self.check.before.steps) >= steps else ""
 
     def _objection_to(self, chosen: Sequence[Candidate]) -> str:
         try:
@@ -80,7 +86,7 @@ class FixByFix:
         fixes = tuple(found.values())
         if verdict is None:
             refused = any(fix.status is FixStatus.REFUSED for fix in fixes)
-            reason = "no fix is kept" if refused else "the command runs no line that a fix changes"
+            reason = "no fix is kept" if refused else f"the command runs no line that a fix changes{self._so_far}"
             overall = Overall.REJECT if refused else Overall.REVIEW
             return Verdict(overall, (reason,), self.target, 0.0, self.check.environment, fixes=fixes)
         return replace(verdict, fixes=fixes)

@@ -80,10 +80,9 @@ def _fixes(fixes: Sequence[FixVerdict]) -> Iterator[Text]:
         yield row(
             "" if number else "fixes", Text.assemble(f"{fix.fix!s:<{width}}  ", status, f": {fix.because}{gained}")
         )
-    if missing := [str(fix.fix) for fix in fixes if fix.status is FixStatus.NOT_RUN]:
-        yield row(
-            "" if tried else "fixes", f"not run by this command, so not checked and not kept: {_several(missing)}"
-        )
+    if missing := [fix for fix in fixes if fix.status is FixStatus.NOT_RUN]:
+        names = _several([str(fix.fix) for fix in missing])
+        yield row("" if tried else "fixes", f"{missing[0].reason}, so not checked and not kept: {names}")
 
 
 def _several(names: Sequence[str]) -> str:

@@ -67,6 +67,22 @@ def test_a_failing_command_is_an_error_in_json(tmp_path: Path) -> None:
     assert (found["schema"], found["overall"]) == ("torchlint.runtime_check/1", "error")
     assert found["target"]["fixes"] == {"train.py": {"MEM01": 1}}
     assert "no data" in found["log"]
+    assert "--root" not in errors
+
+
+@pytest.mark.parametrize("command", ["verify", "profile"])
+def test_a_command_that_misses_files_above_its_folder_is_told_how_to_take_them_along(
+    tmp_path: Path, command: str
+) -> None:
+    (tmp_path / "setup.py").write_text("")
+    (tmp_path / "size.txt").write_text("2")
+    folder = tmp_path / "scripts"
+    folder.mkdir()
+    (folder / "train.py").write_text(LEAKING + "open('../size.txt')\n")
+    words = [sys.executable, "-m", "torchlint", command, "--", sys.executable, "train.py"]
+    done = subprocess.run(words, cwd=folder, capture_output=True, text=True, timeout=120, check=False)
+    assert done.returncode == 2
+    assert "holds scripts and nothing above it; `--root ..` takes all of the project along" in done.stderr
 
 
 def test_apply_writes_the_fixes_that_proved_harmless_and_no_others(tmp_path: Path) -> None:

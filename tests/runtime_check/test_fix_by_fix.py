@@ -102,6 +102,17 @@ def test_a_fix_that_breaks_the_program_is_refused(verdict: Verdict) -> None:
 
 def test_nothing_is_said_of_a_fix_whose_lines_did_not_run(verdict: Verdict) -> None:
     assert fix(verdict, "dead").status is FixStatus.NOT_RUN
+    assert fix(verdict, "dead").reason == "not run by this command in its first 12 steps (more with --steps)"
+
+
+@pytest.mark.parametrize(("steps", "so_far"), [(40, " in its first 40 steps (more with --steps)"), (60, "")])
+def test_where_the_program_was_stopped_more_steps_may_come_to_the_lines_of_a_fix(
+    tmp_path: Path, steps: int, so_far: str
+) -> None:
+    (tmp_path / "train.py").write_text(PROGRAM)
+    options = Options(steps=steps, warmup=2, blocks=0, timeout=120.0)
+    found = verify_fixes(tmp_path, [candidate("dead")], rewrite, [sys.executable, "train.py"], options)
+    assert found.reasons == (f"the command runs no line that a fix changes{so_far}",)
 
 
 def test_the_verdict_is_that_of_the_fixes_that_are_kept(verdict: Verdict) -> None:

@@ -84,6 +84,17 @@ def place(root: Path) -> tuple[Path, Path]:
     return root, here.relative_to(root)
 
 
+def files_above(root: Path) -> str | None:
+    """What to say where a program fails and the copy has only a folder of the project."""
+    from torchlint.files.project_files import ProjectFiles
+
+    project = Path(ProjectFiles().root(str(root / "program.py")))
+    if not root.is_relative_to(project) or project == root:
+        return None
+    above = os.path.relpath(project, Path.cwd().resolve())
+    return f"the copy holds {root.name} and nothing above it; `--root {above}` takes all of the project along"
+
+
 def programs(words: Sequence[str], root: Path, folder: Path) -> dict[str, bytes]:
     """What Python is to run in place of the notebooks that a command names, by their path from the root.
 

@@ -51,6 +51,8 @@ def command(words: tuple[str, ...], **given: Any) -> int:
     except FailedError as failure:
         click.echo(f"torchlint: {failure.reason}", err=True)
         click.echo("".join(f"  | {line}\n" for line in failure.log.splitlines()), err=True, nl=False)
+        if (hint := running.files_above(root)) is not None:
+            running.say(given)(hint)
         return FAILED
     found = _in_cells(root, ranked(measured, list(_findings(root, measured))))
     if given["output_format"] == "json":

@@ -68,6 +68,8 @@ def command(words: tuple[str, ...], **given: Any) -> int:
         _print(verdict)
     else:
         click.echo(_document(given["output_format"], verdict, units, root))
+    if verdict.overall.value == "error" and (hint := running.files_above(root)) is not None:
+        running.say(given)(hint)
     if given["apply"]:
         return _apply(verdict, units, root)
     is_refused = any(fix.status.value == "refused" for fix in verdict.fixes)
