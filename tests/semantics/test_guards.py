@@ -62,6 +62,7 @@ def kinds_around(code: str) -> list[str]:
         "iteration in testing_iterations",
         "num_iters in chosen",
         "self.global_step in milestones and rank == 0",
+        "i < 3",
     ],
 )
 def test_what_runs_every_so_often(condition: str) -> None:
@@ -101,6 +102,8 @@ def test_a_weight_that_shrinks_stays_above_zero(condition: str) -> None:
         ("is_large(i)", "other"),
         ("loss > 3", "other"),
         ("i > 0", "other"),
+        ("i < 300", "other"),
+        ("epoch < 3", "other"),
         ("rank == 0", "rank"),
         ("rank == 0 and x is not None", "rank"),
         ("trainer.is_global_zero", "rank"),

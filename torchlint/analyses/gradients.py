@@ -37,6 +37,8 @@ _INNOCENT = re.compile(
     r"(?i)env|meter|metric|timer|watch|buffer|memory|hidden|noise|state|bar|logger|writer|plt|fig|ax"
 )
 _HARMLESS_PARENTS = (cst.Comparison, cst.ComparisonTarget)
+_SCALING = (cst.DivideAssign, cst.MultiplyAssign, cst.AddAssign)
+_SCALING_METHODS = frozenset({"div_", "mul_", "add_", "clamp_", "nan_to_num_"})
 _DEPTH = 4
 
 
@@ -91,7 +93,7 @@ def resets(model: Model) -> Iterator[Reset]:
 
 
 def _only_read(gradient: cst.Attribute, model: Model) -> bool:
-    """`p.grad is None`, `p.grad.norm()`, and `torch.autograd.grad`, which is a function."""
+    """`p.grad is None`, `p.grad.norm()`, what only scales it, and `torch.autograd.grad`, which is a function."""
     node: cst.CSTNode = gradient
     parent = model.parent(node)
     if isinstance(parent, cst.Call) and parent.func is gradient:
@@ -100,8 +102,22 @@ def _only_read(gradient: cst.Attribute, model: Model) -> bool:
         node, parent = parent, model.parent(parent)
     if isinstance(parent, _HARMLESS_PARENTS) or (isinstance(parent, cst.Arg) and _reads_only(parent, model)):
         return True
-    is_call = isinstance(parent, cst.Call) and parent.func is node and node is not gradient
-    return is_call and not node.attr.value.endswith("_")  # type: ignore[attr-defined]
+    match parent:
+        case cst.AugAssign(target=target, operator=operator, value=factor) if target is node:
+            return isinstance(operator, _SCALING) and not _is_zero(factor, model)
+        case cst.Call(func=cst.Attribute(attr=cst.Name(value=method)) as func) if func is node and node is not gradient:
+            return not method.endswith("_") or (method in _SCALING_METHODS and not _multiplies_by_zero(parent, model))
+    return False
+
+
+def _multiplies_by_zero(site: cst.Call, model: Model) -> bool:
+    return not site.args or _is_zero(site.args[0].value, model)
+
+
+def _is_zero(factor: cst.BaseExpression, model: Model) -> bool:
+    """Whether it is zero, or may be meant to be."""
+    constant = model.value(factor).constant
+    return constant is not None and not constant
 
 
 def _reads_only(argument: cst.Arg, model: Model) -> bool:
@@ -131,7 +147,7 @@ def may_reset(call: Call, model: Model) -> bool:
 def _is_harmless(call: Call) -> bool:
     callee = call.callee or ""
     packages = {name.partition(".")[0] for name in (callee, call.receiver_value.ref or "")}
-    if not packages.isdisjoint(("torch", "torchvision", "accelerate", *words.HARMLESS_PACKAGES)):
+    if not packages.isdisjoint(("torch", "torchvision", "accelerate", "higher", *words.HARMLESS_PACKAGES)):
         return True
     return _HARMLESS_NAMES.search(last_name(call.node.func)) is not None
 

@@ -81,10 +81,15 @@ def open_parameters(call: Call, function: Function) -> Sequence[str]:
     what a functools.partial has filled in."""
     if call.partial:
         return _left_by_partial(call, function)
-    is_built = call.targets_class is not None
+    is_built = call.targets_class is not None or (function is call.foreign and _is_constructor(call, function))
     named = is_built or call.method is not None or function.name in ("__call__", "forward")
     is_bound = function.cls is not None and named and (is_built or function.takes_receiver(call.receiver_value))
     return function.params[is_bound:]
+
+
+def _is_constructor(call: Call, function: Function) -> bool:
+    """A call of a class of another file: the model knows only the function that it runs."""
+    return function.name == "__init__" and function.cls is not None and call.method != "__init__"
 
 
 def _left_by_partial(call: Call, function: Function) -> Sequence[str]:

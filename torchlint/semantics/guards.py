@@ -27,6 +27,7 @@ _BROKEN = frozenset({"isnan", "isinf"})
 _PACKAGES = frozenset({"torch", "np", "numpy", "math", "isnan", "isinf"})
 _REMAINDERS = frozenset({"divmod", "fmod", "remainder"})
 _ROUNDS = re.compile(r"(?i)(^|_)(step|iter|iteration|epoch)s?(_?(no|num|idx|index|i))?$")
+_FEW = 10  # rounds
 _CONSTANTS = ("None", "True", "False")
 _CLOCKS = frozenset({"time", "perf_counter", "monotonic", "now"})
 _PHASE_NAMES = re.compile(r"(?i)^(is_)?(train|training|phase|mode|split|eval|evaluate|is_eval|backward|test|valid)\w*$")
@@ -378,14 +379,21 @@ def _is_first_step(test: cst.BaseExpression) -> bool:
 
 
 def _first_few(scopes: Scopes, test: cst.BaseExpression) -> bool:
-    """`shown < 10` where every round adds to `shown`: an example or two."""
+    """`shown < 10` where every round adds to `shown`, `step < 3` where the loop counts: an example or two."""
     match test:
         case cst.Comparison(
             left=cst.Name() as counter,
-            comparisons=[cst.ComparisonTarget(operator=cst.LessThan() | cst.LessThanEqual(), comparator=cst.Integer())],
+            comparisons=[
+                cst.ComparisonTarget(operator=cst.LessThan() | cst.LessThanEqual(), comparator=cst.Integer() as bound)
+            ],
         ):
             binding = scopes.bindings.get(counter)
-            return binding is not None and any(write.kind == "augmented" and write.loop for write in binding.writes)
+            writes = binding.writes if binding is not None else []
+            if any(write.kind == "augmented" and write.loop for write in writes):
+                return True
+            own = scopes.contexts[counter].loop
+            counted = own is not None and any(write.kind == "for" and write.loop is own for write in writes)
+            return counted and bound.evaluated_value <= _FEW
     return False
 
 

@@ -327,3 +327,41 @@ def train(model, loader, held_out, optimizer, every):
 def test_an_evaluation_at_intervals_runs_all_its_batches() -> None:
     (found,) = findings(INTERVALS, "SYNC01")
     assert "every evaluation batch" in found.message
+
+
+TWO_KINDS = """
+import torch
+
+class Trainer:
+    def __init__(self, net, every):
+        self.net, self.every = net.cuda(), every
+        self.optimizer = torch.optim.Adam(self.net.parameters())
+
+    def step(self, x):
+        loss = self.net(x.cuda()).mean()
+        self.optimizer.zero_grad()
+        loss.backward()
+        self.optimizer.step()
+        return loss
+
+    def other_step(self, x):
+        loss = self.net(x.cuda()).square().mean()
+        self.optimizer.zero_grad()
+        loss.backward()
+        self.optimizer.step()
+        return loss
+
+    def run(self, loader):
+        for step, x in enumerate(loader):
+            if step % self.every != 0:
+                self.{first}(x)
+            else:
+                loss = self.step(x)
+                shown = loss.item() / 2
+                print(shown)
+"""
+
+
+@pytest.mark.parametrize(("first", "count"), [("step", 0), ("other_step", 1)])
+def test_a_step_that_both_branches_make_is_shown_at_intervals(first: str, count: int) -> None:
+    assert len(findings(TWO_KINDS.format(first=first), "SYNC01")) == count

@@ -315,4 +315,28 @@ SILENT = [
         """,
         id="a tensor that is trained beside a network",
     ),
+    pytest.param(
+        """
+        for x, y in loader:
+            criterion(model(x), y).backward()
+            optimizer.step()
+            for p in model.parameters():
+                p.grad *= 0
+        """,
+        id="gradients times zero",
+    ),
+    pytest.param(
+        """
+        class Cleaning(torch.optim.SGD):
+            def step(self):
+                super().step()
+                self.zero_grad()
+
+        cleaning = Cleaning(model.parameters(), lr=0.1)
+        for x, y in loader:
+            criterion(model(x), y).backward()
+            cleaning.step()
+        """,
+        id="an optimizer of the project that resets",
+    ),
 ]

@@ -10,7 +10,7 @@ import torch
 from torch.optim.optimizer import register_optimizer_step_pre_hook
 
 from tests.rules.train.loops_that_reset import SILENT
-from tests.rules.train.training_loops import CASES, HEADER, REPORTED
+from tests.rules.train.training_loops import CASES, HEADER, LEFT_TO_THE_LOOP, REPORTED
 from tests.support import findings, fixed, marked
 from torchlint.finding import Applicability, Confidence
 
@@ -105,6 +105,11 @@ def test_reported_without_a_fix(code: str) -> None:
     code = HEADER + dedent(code)
     (finding,) = findings(code, "TRAIN01")
     assert finding.fix is None
+
+
+@pytest.mark.parametrize("code", LEFT_TO_THE_LOOP)
+def test_nothing_but_the_loop_resets(code: str) -> None:
+    assert len(findings(HEADER + dedent(code), "TRAIN01")) == 1
 
 
 @pytest.mark.parametrize("code", SILENT)

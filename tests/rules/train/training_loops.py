@@ -259,3 +259,62 @@ REPORTED = [
         id="two steps of one optimizer",
     ),
 ]
+
+
+LEFT_TO_THE_LOOP = [
+    pytest.param(
+        """
+        import transformers
+
+        other = transformers.AdamW(model.parameters())
+        for x, y in loader:
+            criterion(model(x), y).backward()  # found
+            other.step()
+        """,
+        id="an optimizer of another package",
+    ),
+    pytest.param(
+        """
+        import horovod.torch as hvd
+
+        optimizer = hvd.DistributedOptimizer(optimizer, named_parameters=model.named_parameters())
+        for x, y in loader:
+            criterion(model(x), y).backward()  # found
+            optimizer.step()
+        """,
+        id="an optimizer around another",
+    ),
+    pytest.param(
+        """
+        import torch.distributed as dist
+
+        def average():
+            for p in model.parameters():
+                dist.all_reduce(p.grad.data)
+                p.grad.data /= dist.get_world_size()
+                p.grad.data.mul_(2)
+
+        for x, y in loader:
+            criterion(model(x), y).backward()  # found
+            average()
+            optimizer.step()
+        """,
+        id="gradients that are averaged",
+    ),
+    pytest.param(
+        """
+        class Noisy(torch.optim.SGD):
+            def step(self):
+                for group in self.param_groups:
+                    for p in group["params"]:
+                        p.grad.add_(torch.randn_like(p))
+                super().step()
+
+        noisy = Noisy(model.parameters(), lr=0.1)
+        for x, y in loader:
+            criterion(model(x), y).backward()  # found
+            noisy.step()
+        """,
+        id="an optimizer of the project",
+    ),
+]

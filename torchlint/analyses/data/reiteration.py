@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import partial
 from itertools import chain
 from typing import TYPE_CHECKING
 
@@ -15,7 +14,8 @@ from torchlint.analyses.loading.counted_epochs import counts_epochs
 from torchlint.analyses.loading.datasets import Memory, leaves
 from torchlint.analyses.loading.feeding import reach
 from torchlint.analyses.loading.loaders import Loader, loaders
-from torchlint.analyses.loops.epochs import given_elsewhere, loops_around_calls
+from torchlint.analyses.loops.epochs import loops_around_calls
+from torchlint.analyses.loops.handed_on import handed_on
 from torchlint.analyses.once import once
 from torchlint.semantics.dataflow import text, unfilled_default
 from torchlint.semantics.entities import Call, Loop, Role
@@ -116,10 +116,9 @@ def _trained_on(loader: Loader) -> Iterator[tuple[cst.BaseExpression, list[Loop]
         if steps.iterable is not None and _trains(steps, model) and _draws(steps, loader):
             yield steps.iterable, list(steps.around())[1:], steps.function
     for call in model.calls:
-        for given, home, reads in given_elsewhere(call, partial(_is_loader, loader), model):
-            steps_there = (loop for loop in home.loops if loop.iterable is not None and _trains(loop, home))
-            if any(not reads.isdisjoint(walk(loop.iterable)) for loop in steps_there):  # type: ignore[arg-type]
-                yield given, list(call.loops()), call.function
+        for handed in handed_on(call, lambda node: _is_loader(loader, model.value(node)), model):
+            if handed.is_of_function and any(_trains(loop, handed.home) for loop in handed.drawn_by()):
+                yield handed.given, list(call.loops()), call.function
 
 
 def _trains(loop: Loop, model: Model) -> bool:

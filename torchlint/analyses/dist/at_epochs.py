@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
-from torchlint.analyses.loops.epochs import comes_from
+from torchlint.analyses.loops.handed_on import comes_from
 from torchlint.semantics.tree import arms, walk
 from torchlint.semantics.values import Kind
 

@@ -9,13 +9,25 @@ import libcst as cst
 
 from torchlint.semantics.dataflow import parameter_of_function
 from torchlint.semantics.signatures import Signature
+from torchlint.semantics.values import Kind
 
 if TYPE_CHECKING:
     from torchlint.semantics.entities import Binding, Call, Function
     from torchlint.semantics.model import Model
 
 SAMPLER = "torch.utils.data.DistributedSampler"
-LOADERS = frozenset({"torch.utils.data.DataLoader", "torch_geometric.loader.DataLoader"})
+_LOADERS = frozenset({"torch.utils.data.DataLoader", "torch_geometric.loader.DataLoader"})
+
+
+def makes_loader(call: Call, model: Model) -> bool:
+    """Whether a call makes a loader of torch, or of a class of the project that hands all it is given to such a one."""
+    if call.callee in _LOADERS:
+        return True
+    is_derived = call.callee is not None and model.value(call.node).kind is Kind.LOADER
+    behind = model.class_behind(call.callee) if is_derived and call.callee is not None else None
+    if behind is None or "set_epoch" in behind[0].source.text:
+        return False
+    return any(base in _LOADERS for cls in behind[1].lineage() for base in cls.bases)
 
 
 def shuffles(sampler: Call) -> bool:
@@ -28,7 +40,7 @@ def lent_samplers(model: Model) -> Iterator[tuple[Call, Call]]:
     """Calls of functions of other files that return a shuffling sampler, or another one where nothing is distributed,
     each with the loader that alone gets it."""
     for loader in model.calls:
-        sampler = loader.argument("sampler", 3).node if loader.callee in LOADERS else None
+        sampler = loader.argument("sampler", 3).node if makes_loader(loader, model) else None
         maker = _only_source(model, sampler, loader) if sampler is not None else None
         if maker is None or maker.foreign is None:
             continue

@@ -2,34 +2,28 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from functools import partial
 from itertools import chain
 from typing import TYPE_CHECKING
 
 import libcst as cst
 
-from torchlint.analyses.loading.samplers import LOADERS, SAMPLER, Told, lent_samplers, shuffles
+from torchlint.analyses.loading.samplers import SAMPLER, Told, lent_samplers, makes_loader, shuffles
 from torchlint.analyses.loops.endless import endless_draws
 from torchlint.analyses.loops.extent import rounds
-from torchlint.semantics.dataflow import given_to
+from torchlint.analyses.loops.handed_on import HARMLESS, HandedOn, comes_from, handed_on
 from torchlint.semantics.entities import Call, Loop, Role
 from torchlint.semantics.frameworks import SET_EPOCH
-from torchlint.semantics.tree import arms, is_name, walk
+from torchlint.semantics.tree import is_name, walk
 from torchlint.semantics.values import Kind, Value
 
 if TYPE_CHECKING:
-    from torchlint.semantics.entities import Binding, Function, Write
+    from torchlint.semantics.entities import Binding, Function
     from torchlint.semantics.model import Model
     from torchlint.source import Source
 
 _BATCH_SAMPLER = "torch.utils.data.BatchSampler"
-_HARMLESS = re.compile(
-    r"(builtins\.(len|print|enumerate|zip|iter|next|isinstance|type|str|repr|bool|list|id|min|max|sum|range|hasattr)"
-    r"|tqdm\b.*|math\..*|logging\..*|rich\..*)$"
-)
 _DEPTH = 4
 
 
@@ -57,7 +51,7 @@ def stale_samplers(model: Model) -> Iterator[StaleSampler]:
         return
     for sampler in model.calls_to(SAMPLER):
         for loader in model.calls:
-            if loader.callee in LOADERS and _takes(loader, sampler, model):
+            if makes_loader(loader, model) and _takes(loader, sampler, model):
                 found = _epochs_in_sight(sampler, loader, model) if shuffles(sampler) else None
                 if found is None:
                     found = _epochs_of_callers(sampler, loader, model)
@@ -89,7 +83,7 @@ def _made_by(value: Value, call: Call, model: Model, depth: int = 0) -> bool:
         return False
     makers = [model.call(origin) for origin in value.origins if isinstance(origin, cst.Call)]
     return any(
-        maker.callee in LOADERS or maker.callee == _BATCH_SAMPLER
+        maker.callee == _BATCH_SAMPLER or makes_loader(maker, model)
         for maker in makers
         if any(_made_by(model.value(arg.value), call, model, depth + 1) for arg in maker.arguments)
     )
@@ -99,16 +93,18 @@ def _made_by(value: Value, call: Call, model: Model, depth: int = 0) -> bool:
 
 
 def _epochs_in_sight(sampler: Call, loader: Call, model: Model) -> StaleSampler | None:
-    return _epochs_over(sampler, loader, model) or _epochs_without_end(sampler, loader, model)
+    return (
+        _epochs_over(sampler, loader, model)
+        or _epochs_without_end(sampler, loader, model)
+        or _epochs_of_objects(sampler, loader, model)
+    )
 
 
 def _epochs_over(sampler: Call, loader: Call, model: Model) -> StaleSampler | None:
     """The training loop over a loader and the epoch loop around it, if loader and sampler outlive an epoch."""
     for drawn_from, around in _passes(loader, model):
         for epochs in around:
-            if epochs.role is not Role.EPOCHS or rounds(model, epochs) == 1:
-                continue
-            if not _made_again(sampler, loader, epochs, model):
+            if _is_of_epochs(epochs, model) and not _made_again(sampler, loader, epochs, model):
                 return StaleSampler(sampler, loader, drawn_from, epochs)
     return None
 
@@ -123,6 +119,53 @@ def _epochs_without_end(sampler: Call, loader: Call, model: Model) -> StaleSampl
                 home = drawn.home if drawn.home is not model else None
                 return StaleSampler(sampler, loader, drawn.read, drawn.rounds, home)
     return None
+
+
+def _epochs_of_objects(sampler: Call, loader: Call, model: Model) -> StaleSampler | None:
+    """The epochs of a class or function of another file that gets the loader; no file around sets any epoch."""
+    for call in model.calls:
+        for found in handed_on(call, lambda node: _holds_any((loader,), model, model.value(node)), model):
+            if any(map(_sets_epochs, (found.home.source, *model.neighbours()))):
+                continue
+            for epochs in _epochs_here(found, model):
+                if not _made_again(sampler, loader, epochs, model):
+                    return StaleSampler(sampler, loader, found.given, epochs)
+            for drawn_from, epochs in _epochs_there(found):
+                if any(_enters(call, epochs.function) for call in model.calls):
+                    return StaleSampler(sampler, loader, drawn_from, epochs, found.home, found.kept, only=False)
+    return None
+
+
+def _epochs_there(found: HandedOn) -> Iterator[tuple[cst.BaseExpression, Loop]]:
+    """The epochs of another file around its steps over a loader that it got, and what the steps iterate over."""
+    for steps in found.drawn_by():
+        if _trains(steps, found.home):
+            assert steps.iterable is not None
+            around = (loop for loop in outer_loops(steps, found.home) if _is_of_epochs(loop, found.home))
+            yield from ((steps.iterable, epochs) for epochs in around)
+
+
+def _epochs_here(found: HandedOn, model: Model) -> Iterator[Loop]:
+    """The epochs of this file around the calls of the function or method of another that holds the steps."""
+    for steps in found.drawn_by():
+        if _trains(steps, found.home):
+            yield from (loop for loop in _rounds_around(steps.function, model) if _is_of_epochs(loop, model))
+
+
+def _is_of_epochs(loop: Loop, model: Model) -> bool:
+    return loop.role is Role.EPOCHS and rounds(model, loop) != 1
+
+
+def _rounds_around(function: Function, model: Model) -> Iterator[Loop]:
+    """The loops of this file around the calls of a method of another file, also through others of its class."""
+    for call in model.calls:
+        if _enters(call, function):
+            yield from chain(call.loops(), loops_around_calls(call.function, model))
+
+
+def _enters(call: Call, function: Function) -> bool:
+    """Whether a call runs a function of another file, or one there that calls it."""
+    return call.foreign is not None and call.foreign in (function, *(caller.function for caller in function.callers))
 
 
 def _is_trained_on(batches: Call, model: Model) -> bool:
@@ -155,29 +198,16 @@ def _passes(loader: Call, model: Model) -> Iterator[tuple[cst.BaseExpression, It
             around = [loop for loop in outer_loops(inner, model) if _begins_again(source, loop, inner, model)]
             yield source, iter(around)
     for call in model.calls:
-        for given, home, reads in given_elsewhere(call, partial(_holds_any, (loader,), model), model):
-            if any(_trains(loop, home) and not reads.isdisjoint(walk(loop.iterable)) for loop in home.loops):  # type: ignore[arg-type]
-                yield given, chain(call.loops(), loops_around_calls(call.function, model))
-
-
-def given_elsewhere(
-    call: Call, is_meant: Callable[[Value], bool], model: Model
-) -> Iterator[tuple[cst.BaseExpression, Model, set[cst.CSTNode]]]:
-    """The arguments that are meant, of a function of another file: the expression, the model of that file, and where
-    the function reads it."""
-    elsewhere = model.elsewhere(call)
-    if elsewhere is None or elsewhere[1].cls is not None or any(arg.star for arg in call.arguments):
-        return
-    home, function = elsewhere
-    for index, arg in enumerate(call.arguments):
-        if is_meant(model.value(arg.value)):
-            positional = function.params[index : index + 1] if arg.keyword is None else [arg.keyword.value]
-            bindings = [function.scope.bindings[name] for name in positional if name in function.scope.bindings]
-            yield arg.value, home, {read for binding in bindings for read in binding.reads}
+        for handed in handed_on(call, lambda node: _holds_any((loader,), model, model.value(node)), model):
+            if handed.is_of_function and any(_trains(steps, handed.home) for steps in handed.drawn_by()):
+                yield handed.given, chain(call.loops(), loops_around_calls(call.function, model))
 
 
 def _trains(loop: Loop, model: Model) -> bool:
-    return loop.role is Role.STEPS and loop.iterable is not None and bool(model.effects(loop).optimizer_steps)
+    if loop.role is not Role.STEPS or loop.iterable is None:
+        return False
+    effects = model.effects(loop)
+    return bool(effects.optimizer_steps) or "optimizer_steps" in effects.elsewhere
 
 
 def _iterates(loop: Loop, loader: Call, model: Model) -> bool:
@@ -311,46 +341,6 @@ def _is_always_made(binding: Binding) -> bool:
     return same_place and all(write.kind == "assign" and isinstance(write.value, cst.Call) for write in binding.writes)
 
 
-def comes_from(node: cst.CSTNode | None, kept: Binding, home: Model, wrapped: bool, depth: int = 0) -> bool:
-    """Whether an expression can be what a variable holds: itself, under another name, or a parameter that gets it.
-
-    wrapped: a progress bar around it will do.
-    """
-    if node is None or depth > _DEPTH:
-        return False
-    if isinstance(node, cst.IfExp):
-        return all(comes_from(arm, kept, home, wrapped, depth) for arm in arms(node))
-    if isinstance(node, cst.Call):
-        wraps = wrapped and node.args and (home.call(node).callee is not None or isinstance(node.func, cst.Name))
-        return bool(wraps) and comes_from(node.args[0].value, kept, home, wrapped, depth)
-    binding = home.binding(node)
-    if binding is None or binding is kept:
-        return binding is kept
-    if binding.is_parameter and len(binding.writes) == 1:
-        given = [part for caller in binding.scope_function.callers for part in given_to(caller, binding)]
-        return any(comes_from(part, kept, home, wrapped, depth + 1) for part in given)
-    if len(binding.writes) != 1 or binding.writes[0].kind != "assign":
-        return False
-    if binding.writes[0].unpacked:
-        parts = _parts_returned(binding.writes[0], home)
-        return bool(parts) and all(comes_from(part, kept, home, wrapped, depth + 1) for part in parts)
-    return comes_from(binding.writes[0].value, kept, home, wrapped, depth + 1)
-
-
-def _parts_returned(write: Write, home: Model) -> list[cst.BaseExpression | None]:
-    """What a function of the same file returns at the place of `loader` in `loader, _ = make_loaders()`."""
-    call = home.call(write.value) if isinstance(write.value, cst.Call) else None
-    match home.small_statement(write.target):
-        case cst.Assign(targets=[cst.AssignTarget(target=cst.Tuple(elements=elements))]) if call and call.target:
-            places = [place for place, element in enumerate(elements) if element.value is write.target]
-        case _:
-            return []
-    tuples = [returned.value for returned in call.target.returns if isinstance(returned.value, cst.Tuple)]
-    if len(places) != 1 or len(tuples) != len(call.target.returns):
-        return []
-    return [tuple_.elements[places[0]].value if len(tuple_.elements) == len(elements) else None for tuple_ in tuples]
-
-
 # -- who may set the epoch
 
 
@@ -377,15 +367,18 @@ def _is_other_sampler(call: Call, kept: tuple[Call, ...], model: Model) -> bool:
     while isinstance(receiver, cst.Attribute) and receiver.attr.value in ("sampler", "batch_sampler", "dataset"):
         receiver = receiver.value
     origins = model.value(receiver).origins if receiver is not None else frozenset()
-    known = all(isinstance(origin, cst.Call) and model.call(origin).callee in (SAMPLER, *LOADERS) for origin in origins)
+    made_by = [model.call(origin) for origin in origins if isinstance(origin, cst.Call)]
+    is_known = all(maker.callee == SAMPLER or makes_loader(maker, model) for maker in made_by)
+    known = is_known and len(made_by) == len(origins)
     return bool(origins) and known and not any(_made_by(model.value(receiver), made, model) for made in kept)  # type: ignore[arg-type]
 
 
 def _keeps_hands_off(call: Call, kept: tuple[Call, ...], model: Model) -> bool:
     name = call.callee or ""
-    if call in kept or call.is_forward or name in LOADERS or name == _BATCH_SAMPLER or _HARMLESS.match(name):
+    if call in kept or call.is_forward or name == _BATCH_SAMPLER or HARMLESS.match(name) or makes_loader(call, model):
         return True
-    return _only_draws(call, kept, model)
+    handed = list(handed_on(call, lambda node: _holds_any(kept, model, model.value(node)), model))
+    return bool(handed) and all(found.is_only_drawn_from() for found in handed)
 
 
 def _is_handed(call: Call, kept: tuple[Call, ...], model: Model) -> bool:
@@ -394,24 +387,6 @@ def _is_handed(call: Call, kept: tuple[Call, ...], model: Model) -> bool:
 
 def _holds_any(kept: tuple[Call, ...], model: Model, value: Value) -> bool:
     return any(_contains(value, made, model) for made in kept)
-
-
-def _only_draws(call: Call, kept: tuple[Call, ...], model: Model) -> bool:
-    """Whether a function of another file does nothing with a loader but iterate over it and ask for its length."""
-    given = list(given_elsewhere(call, partial(_holds_any, kept, model), model))
-    return bool(given) and all(reads and all(_draws(read, home) for read in reads) for _, home, reads in given)
-
-
-def _draws(read: cst.CSTNode, home: Model) -> bool:
-    match home.parent(read):
-        case cst.For() | cst.CompFor() | cst.From():
-            return True
-        case cst.Attribute(attr=cst.Name(value=name)):
-            return name in ("dataset", "batch_size", "__iter__")
-        case cst.Arg() as arg:
-            call = home.parent(arg)
-            return isinstance(call, cst.Call) and _HARMLESS.match(home.call(call).callee or "") is not None
-    return False
 
 
 def _strings(model: Model) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from enum import Enum
@@ -21,6 +22,11 @@ if TYPE_CHECKING:
     from torchlint.semantics.model import Model
 
 _DEPTH = 5
+_OPTIMIZERS = re.compile(
+    r"(torch\.optim|torch_optimizer|transformers|apex\.optimizers|bitsandbytes\.optim|timm\.optim)\."
+)
+_AROUND_OPTIMIZER = re.compile(r"horovod\.\w+\.DistributedOptimizer")
+_RESETTING = re.compile(r"zero_|grad\s*=|\.backward\(")
 
 
 class Reached(Enum):
@@ -177,7 +183,25 @@ def _is_of_sibling(reset: Reset, optimizer: cst.BaseExpression, model: Model) ->
 
 
 def _is_torch_optimizer(origin: cst.CSTNode, model: Model) -> bool:
-    return isinstance(origin, cst.Call) and (model.call(origin).callee or "").startswith("torch.optim.")
+    """Whether a call makes an optimizer that leaves the gradients to the loop."""
+    if not isinstance(origin, cst.Call):
+        return False
+    call = model.call(origin)
+    callee = call.callee or ""
+    if _AROUND_OPTIMIZER.fullmatch(callee):
+        inner = call.argument("optimizer", 0).value.origins
+        return bool(inner) and all(_is_torch_optimizer(made, model) for made in inner)
+    return _OPTIMIZERS.match(callee) is not None or _only_steps(callee, model)
+
+
+def _only_steps(callee: str, model: Model) -> bool:
+    """Whether it is a class of the project that is derived from an optimizer, and that resets nothing itself."""
+    behind = model.class_behind(callee) if callee else None
+    if behind is None:
+        return False
+    family = [*behind[1].lineage()]
+    is_derived = any((base or "").startswith("torch.optim.") for cls in family for base in cls.bases)
+    return is_derived and not any(_RESETTING.search(text(cls.node)) for cls in family)
 
 
 def _evaluates_often(optimizer: cst.BaseExpression, model: Model) -> bool:

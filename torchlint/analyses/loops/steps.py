@@ -390,13 +390,17 @@ def _is_of_skipped(model: Model, guard: Guard) -> bool:
 def _trains(model: Model, guard: Guard) -> bool:
     """`if step % 5 == 0:` around a backward pass is no interval for logging, but a second kind of step; around the
     update of the weights it is the end of one step, for which gradients of several batches were added up. A pass whose
-    gradients are only looked at, beside the one that trains, is neither."""
+    gradients are only looked at, beside the one that trains, is neither, nor one that the other branch makes, too, in
+    the function that both call: that branch runs at the interval to show what comes of it."""
     if not isinstance(guard.node, cst.If):
         return False
     branch = guard.node.body if guard.branch == "body" else guard.node.orelse
     if branch is None or guard.kind != "log":
         return False
     done = model.effects(branch)
+    other = guard.node.orelse if guard.branch == "body" else guard.node.body
+    if other is not None and set(done.backward) & set(model.effects(other).backward):
+        return False
     if done.optimizer_steps or not done.backward:
         return bool(done.optimizer_steps)
     around = model.effects(model.loop(guard.node) or model.function(guard.node))
