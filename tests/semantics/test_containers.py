@@ -153,3 +153,12 @@ def test_what_a_dict_holds_that_is_made_of_pairs(made: str, kind: Kind) -> None:
         f"for name, held in {made}.items():\n    kept = held\n"
     )
     assert value_of(model, "kept").kind is kind
+
+
+@pytest.mark.parametrize(
+    ("inputs", "place"),
+    [("x.cuda()", Place.ACCELERATOR), ("[x.cuda(), y.cuda()]", Place.ACCELERATOR), ("[x.cuda(), z]", Place.UNKNOWN)],
+)
+def test_a_gradient_is_where_its_input_is(inputs: str, place: Place) -> None:
+    code = f"import torch\nx, y = torch.ones(3), torch.ones(3)\ng = torch.autograd.grad(loss, {inputs})[0]\n"
+    assert value_of(model_of(code), "g").place is place

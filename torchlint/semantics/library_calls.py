@@ -85,11 +85,15 @@ class LibraryCalls(Expressions):
 
     @staticmethod
     def _gradients(given: Arguments) -> Value:
-        """A tuple of gradients, which have a graph of their own where one is asked for."""
+        """A tuple of gradients, each where its input is; they have a graph of their own where one is asked for."""
         asked = given.get("create_graph", 4)
         known = None if given.open else False if asked is None else asked.constant
         grad = {True: Grad.CARRIES, False: Grad.DETACHED}.get(known, Grad.UNKNOWN) if isinstance(known, bool) else None
-        return Value(Kind.TUPLE, element=Value(Kind.TENSOR, grad or Grad.UNKNOWN))
+        inputs = given.get("inputs", 1) or UNKNOWN
+        parts = inputs.items or ((inputs.element,) if inputs.element is not None else (inputs,))
+        places = {part.place for part in parts}
+        place = places.pop() if len(places) == 1 else Place.UNKNOWN
+        return Value(Kind.TUPLE, element=Value(Kind.TENSOR, grad or Grad.UNKNOWN, place))
 
     def _loaded(self, call: Call, name: str, given: Arguments) -> Value | None:
         """`nn.Embedding.from_pretrained(table)` makes an object of the class, which takes gradients only if told to."""

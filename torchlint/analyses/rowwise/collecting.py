@@ -16,7 +16,8 @@ if TYPE_CHECKING:
 
 _COLLECTORS = re.compile(
     r"torch\.(stack|cat|concat|concatenate|hstack|vstack|dstack|tensor|as_tensor|(\w+)?Tensor)|builtins\.sum"
-    r"|numpy\.(array|asarray|stack|concatenate|vstack|hstack|mean|sum)"
+    r"|numpy\.(array|asarray|stack|concatenate|vstack|hstack|mean|sum|std|var|median|min|max|average|percentile)"
+    r"|statistics\.(mean|fmean|stdev|pstdev|median)"
 )
 
 _JOINING = frozenset(["torch.cat", "torch.concat", "torch.concatenate", "torch.stack"])
@@ -189,8 +190,12 @@ def _before(model: Model, statement: cst.CSTNode) -> list[cst.CSTNode]:
 
 
 def is_host_value(value: cst.BaseExpression | None) -> bool:
-    """`x[i].argmax().item()`, `x[i].cpu().numpy()`: a list of these is what the list of the whole tensor is as well."""
+    """`x[i].argmax().item()`, `x[i].cpu().numpy()`, `1 - x[i].item()`: a list of these is what the list of the whole
+    tensor is as well."""
     match value:
+        case cst.BinaryOperation(left=left, right=right):
+            is_number = isinstance(left, cst.BaseNumber) or isinstance(right, cst.BaseNumber)
+            return is_number and (is_host_value(left) or is_host_value(right))
         case cst.Call(func=cst.Attribute(attr=cst.Name("item" | "tolist" | "numpy"))):
             return True
         case cst.Call(func=cst.Name("int" | "float" | "bool"), args=[_]):
