@@ -60,3 +60,28 @@ def train(batches):
 )
 def test_an_evaluation_of_a_network_on_the_host(made: str, x: str, after: str, count: int) -> None:
     assert len(findings(PROGRAM.format(made=made, x=x, after=after), "SYNC01")) == count
+
+
+TRUTH = """
+import torch
+from torch import nn
+from torch.utils.data import DataLoader
+
+def evaluate(model, device, loader):
+    model.eval()
+    correct = 0
+    with torch.no_grad():
+        for data in loader:
+            images, labels = data[0].to(device), data[1].to(device)
+            guess = model(images).argmax(1)
+            correct += (guess == labels).sum().item()
+    return correct
+
+net = nn.parallel.DistributedDataParallel(nn.Linear(3, 2))
+print(evaluate(net, torch.device("{device}"), DataLoader(images, 8)))
+"""
+
+
+@pytest.mark.parametrize(("device", "count"), [("cpu", 0), ("cuda", 1)])
+def test_a_guess_is_where_the_truth_is(device: str, count: int) -> None:
+    assert len(findings(TRUTH.format(device=device), "SYNC06")) == count
