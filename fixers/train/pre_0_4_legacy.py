@@ -96,12 +96,21 @@ def _read(read: DataRead, model: Model) -> Fix:
         assert gone is not None
         certain = all(other.certain for other in (read, *beside))
         return Fix((gone,), Applicability.SAFE if certain else Applicability.UNSAFE, "The statement does nothing.")
-    edit = Edit(model.span(read.owner)[1], name[1], "") if bare else Edit(*name, _detached(*name, model))
+    edits = _bare(read, model) if bare else (Edit(*name, _detached(*name, model)),)
     if any(other.use is Use.SHARED for other in (read, *beside)):
-        return Fix((edit,), Applicability.UNSAFE, _SHARED)
+        return Fix(edits, Applicability.UNSAFE, _SHARED)
     if not all(other.certain for other in (read, *beside)):
-        return Fix((edit,), Applicability.UNSAFE, f"`{model.code(read.owner)}` is a tensor for all that its use shows")
-    return Fix((edit,), Applicability.SAFE)
+        return Fix(edits, Applicability.UNSAFE, f"`{model.code(read.owner)}` is a tensor for all that its use shows")
+    return Fix(edits, Applicability.SAFE)
+
+
+def _bare(read: DataRead, model: Model) -> tuple[Edit, ...]:
+    """The tensor without `.data`, and without the parentheses that only this needed."""
+    (start, end), last = model.span(read.owner), model.span(read.node.attr)[1]
+    is_alone = isinstance(model.parent(read.node), (cst.Index, cst.Arg, cst.Assign, cst.Return))
+    if not is_alone or len(read.owner.lpar) != 1 or "\n" in model.source.text[start:end]:
+        return (Edit(end, last, ""),)
+    return Edit(start, start + 1, ""), Edit(end - 1, last, "")
 
 
 def _detached(start: int, end: int, model: Model) -> str:

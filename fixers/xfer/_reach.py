@@ -21,7 +21,10 @@ if TYPE_CHECKING:
     from torchlint.semantics.entities import Call
     from torchlint.semantics.model import Model
 
-_SEEDS = re.compile(r"manual_seed(?:_all)?\(|seed_everything\(|(?:set|fix|init)_(?:random_|all_)?seeds?\(|seed_all\(")
+_SEEDS = re.compile(
+    r"manual_seed(?:_all)?\(|seed_(?:everything|all|torch)\(|delu\.random\.seed\(|set_determinism\("
+    r"|(?:set|fix|init|setup|torch)_(?:\w+_)?seeds?\(|improve_reproducibility\("
+)
 _READ_BACK = frozenset({"cpu", "item", "tolist"})
 _SHOWN = frozenset({"builtins.print", "builtins.str", "builtins.repr"})
 _SOMETIMES = (cst.IfExp, cst.BooleanOperation, cst.BaseComp, cst.Lambda)

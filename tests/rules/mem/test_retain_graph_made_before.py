@@ -104,3 +104,33 @@ def test_arguments_that_are_handed_in_may_hold_what_other_blocks_go_back_through
     exec((code + RUN).replace(", retain_graph=True", ""), names)
     with pytest.raises(RuntimeError, match="second time"):
         names["run"]()
+
+
+LOSSES = """
+import torch
+from torch import nn
+
+class Trainer:
+    def step(self, output, other):
+        first = {first}
+        first.backward(retain_graph=True)
+        {second}.backward()
+
+    def train(self, net: nn.Module, loader):
+        for x in loader:
+            self.step(net(x), net(x))
+"""
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "count"),
+    [
+        ("output.encoder_loss", "output.decoder_loss", 0),
+        ("output['encoder']", "output['decoder']", 0),
+        ("output[0]", "output[1].sum()", 0),
+        ("output.mean", "torch.exp(output.scale).sum()", 0),
+        ("output.encoder_loss", "other.decoder_loss", 1),
+    ],
+)
+def test_parts_of_what_is_handed_in_may_have_one_graph(first: str, second: str, count: int) -> None:
+    assert len(findings(LOSSES.format(first=first, second=second), "MEM04")) == count

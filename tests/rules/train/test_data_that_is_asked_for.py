@@ -116,3 +116,17 @@ def test_a_gradient_is_plain_where_another_file_runs_the_backward_pass(tmp_path:
 def test_an_entry_says_nothing_of_what_holds_it(read: str, found: int) -> None:
     code = f"import torch\n\ndef score(field):\n    def of(edges):\n        return {read}\n    return of\n"
     assert len(findings(code, "TRAIN10")) == found
+
+
+@pytest.mark.parametrize(
+    ("read", "left"),
+    [
+        ("x[(x > 1).data]", "x[x > 1]"),
+        ("torch.sum((x > 1).data)", "torch.sum(x > 1)"),
+        ("(x > 1).data.sum()", "(x > 1).sum()"),
+        ("~(x > 1).data", "~(x > 1)"),
+    ],
+)
+def test_parentheses_that_only_data_needed_go_with_it(read: str, left: str) -> None:
+    code = "import torch\n\ndef kept(x):\n    x = torch.abs(x)\n    return {}\n"
+    assert fixed(code.format(read), "TRAIN10", unsafe=True) == code.format(left)

@@ -153,6 +153,8 @@ class Net(nn.Module):
         ("", "0", "rows = [torch.randn(8).to(device) for _ in range(9)]", 2),
         ("torch.manual_seed(3)", "torch.zeros(8).to(device)", "", 1),
         ("def set_seed(seed): ...", "0", "", 0),
+        ("import delu\ndelu.random.seed(0)", "0", "", 0),
+        ("import np\nnp.random.seed(0)", "0", "", 1),
     ],
 )
 def test_a_draw_moves_to_the_device_where_it_is_repeated_and_nothing_seeds_it(

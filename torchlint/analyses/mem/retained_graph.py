@@ -29,6 +29,7 @@ _GOING_BACK = re.compile(
     r"|influence|critic|fit"
 )
 _TAKING = ("torch.autograd.grad", "torch.autograd.functional.", "torch.func.")
+_DATA = re.compile(r"(?i)batch|data|sample|input|target|label|arg|config|^x|^y")
 _DEPTH = 3
 _LEARNERS = re.compile(r"(?i)^self$|agent|model|net|policy|learn|trainer|opti|critic|discr|gener|actor")
 
@@ -212,7 +213,7 @@ def _is_needed(model: Model, call: Call, parts: GraphParts) -> bool:
             continue
         if _is_harmless(model, other) or are_alternatives(model, call.node, other.node):
             continue
-        if any(_shares(model, node, parts) for node in _given(other)):
+        if any(_shares(model, node, parts) for node in _given(other)) or _has_same_owner(model, call, other):
             return True
     if _is_stored(model, function, parts):
         return True
@@ -220,6 +221,38 @@ def _is_needed(model: Model, call: Call, parts: GraphParts) -> bool:
         return False  # the parameters have changed, and with them what the returned graph was computed from
     returned = (node.value for node in function.returns if node.value is not None)
     return any(_shares(model, value, parts) for value in returned) and not _ends_with_callers(model, function)
+
+
+def _has_same_owner(model: Model, call: Call, other: Call) -> bool:
+    """Whether two passes start from parts of one thing that was handed in, which has the graph of both."""
+    if not (call.is_backward and other.is_backward):
+        return False
+    return not _owners(model, backpropagated(call)).isdisjoint(_owners(model, backpropagated(other)))
+
+
+def _owners(model: Model, source: cst.CSTNode | None) -> set[Binding]:
+    """`output` of `loss.sum()` with `loss = output.encoder_loss`, where that is a parameter, and no data."""
+    found: set[Binding] = set()
+    seen: set[Binding] = set()
+    work = [source] if source is not None else []
+    for expression in work:  # it grows while the loop runs
+        for node in walk(expression):
+            binding = model.binding(node) if isinstance(node, cst.Name) else None
+            if binding is None or binding in seen or is_graphless(model.value(node)):
+                continue
+            is_part = isinstance(model.parent(node), (cst.Attribute, cst.Subscript))
+            if binding.is_parameter and is_part and not _DATA.search(binding.name) and not _is_object(binding):
+                found.add(binding)
+            elif not binding.is_parameter and binding.cls is None:
+                seen.add(binding)
+                work += [write.value for write in binding.writes if write.value is not None]
+    return found
+
+
+def _is_object(binding: Binding) -> bool:
+    """`self`"""
+    function = binding.scope_function
+    return function.cls is not None and function.params[:1] == [binding.name]
 
 
 def _given(call: Call) -> list[cst.BaseExpression]:
