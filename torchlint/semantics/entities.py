@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
+from torchlint.nouns import Noun, found_fast
 from torchlint.semantics.values import UNKNOWN, Kind, Value
 
 if TYPE_CHECKING:
@@ -16,7 +17,8 @@ if TYPE_CHECKING:
     from torchlint.semantics.frameworks import Hook
 
 
-class Role(Enum):
+@found_fast
+class Role(Noun):
     """What a loop is for."""
 
     EPOCHS = "epochs"  # each iteration is a whole pass: it contains a steps or an evaluation loop, here or in a callee

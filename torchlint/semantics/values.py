@@ -6,20 +6,18 @@ This module imports no LibCST, so that rules can name kinds without loading it.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from enum import Enum
 from functools import reduce
 from operator import attrgetter
 from typing import TYPE_CHECKING
+
+from torchlint.nouns import Noun, found_fast
 
 if TYPE_CHECKING:
     import libcst as cst
 
 
-class _Noun(Enum):
-    __hash__ = object.__hash__  # as each member is there once; that of Enum is a function in Python
-
-
-class Kind(_Noun):
+@found_fast
+class Kind(Noun):
     """What sort of thing a value is."""
 
     UNKNOWN = "unknown"
@@ -51,7 +49,8 @@ class Kind(_Noun):
     INSTANCE = "instance"  # an object of class `ref`, of the file or imported, that is none of the above
 
 
-class Grad(_Noun):
+@found_fast
+class Grad(Noun):
     """Whether a tensor has an autograd graph."""
 
     CARRIES = "carries"  # the tensor holds an autograd graph
@@ -59,7 +58,8 @@ class Grad(_Noun):
     UNKNOWN = "unknown"
 
 
-class Place(_Noun):
+@found_fast
+class Place(Noun):
     """Where a tensor or a module is."""
 
     HOST = "host"
