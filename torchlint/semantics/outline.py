@@ -91,7 +91,7 @@ def _dotted_import(node: ast.ImportFrom, alias: ast.alias) -> str:
     return module + ("" if module.endswith(".") else ".") + alias.name
 
 
-@lru_cache(maxsize=4)
+@lru_cache(maxsize=64)
 def parsed(text: str) -> ast.Module | None:
     """None where the interpreter cannot parse it. The positions in a file are asked for soon after its outline."""
     try:
