@@ -39,6 +39,8 @@ _TELLING = re.compile(r"\b(backward|zero_grad|DataLoader|set_epoch|no_grad|infer
 _COPYING = re.compile(r"\.cpu\(\)|\.to\((torch\.device\()?[\"']cpu\b")
 _WORK = frozenset({"backward", "step", "zero_grad", "eval", "train", "item", "cpu", "numpy", "to", "cuda", "append"})
 
+_DEFINITION = re.compile(r"def (\w+)\(")
+
 Origins: TypeAlias = frozenset[cst.CSTNode]
 
 
@@ -289,7 +291,7 @@ class Imports:
     def classes_beside(self, methods: Set[str]) -> Iterator[tuple[Source, str]]:
         """The classes at the top level of those files that define these methods, by their outlines alone."""
         for source in self.files_beside():
-            if all(f"def {method}(" in source.text for method in methods):
+            if methods <= self.project.once(source, _functions_named):
                 for name in self.project.classes_with(os.path.abspath(source.path), methods):
                     yield source, name
 
@@ -417,6 +419,11 @@ class Imports:
         value = model.value(node)
         made = made_elsewhere(model, node, self.file) if value.kind is Kind.UNKNOWN else None
         return self._exported(made[1], made[0]) if made is not None else self._exported(value, model)
+
+
+def _functions_named(source: Source) -> frozenset[str]:
+    """The names of what a file defines, at its top level or within something else."""
+    return frozenset(_DEFINITION.findall(source.text))
 
 
 def _is_worth_asking(function: Function) -> bool:
