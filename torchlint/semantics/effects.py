@@ -149,11 +149,12 @@ class EffectTable:
                 if found is not None:
                     self._direct[call] = found
                     self._total[function].add(found)
+        callees = {function: self._callees(function.calls) for function in reversed(self._functions)}
         grown = True
         while grown:
             grown = False
-            for function in reversed(self._functions):
-                for callee, may_train in self._callees(function.calls):
+            for function, entered in callees.items():
+                for callee, may_train in entered:
                     if callee is not function and self._total[function].add(self._entered(callee, may_train)):
                         grown = True
 
@@ -161,9 +162,10 @@ class EffectTable:
         """The functions that are entered, and whether autograd may be on where they are."""
         found: set[tuple[Function, bool]] = set()
         for call in calls:
-            may_train = call.grad_enabled is not False or not self._keeps_off
             entered = call.passes if call.target is None else [call.target, *call.passes]
-            found.update((function, may_train) for function in entered)
+            if entered:
+                may_train = call.grad_enabled is not False or not self._keeps_off
+                found.update((function, may_train) for function in entered)
         return found
 
     def _entered(self, function: Function, may_train: bool) -> Effects:
