@@ -86,12 +86,12 @@ class Evaluation:
 
 
 _GRADIENTS_TAKEN = re.compile(r"\.backward\(|\bgrad\(")
-# Alternatives that each begin with a letter are found several times as fast as those that begin with `\b`.
+# Where all alternatives begin with a letter, or another character, the rest of a text is passed over quickly.
 _GRADIENT_WORDS = re.compile(
     r"requires_grad(?!(_\(|\s*=\s*)False)|enable_grad|retain_grad|create_graph"
     r"|register_(full_)?(backward|forward)\w*hook|register_hook|autograd\.(grad|functional|backward)"
-    r"|grad(?<=\bgrad)\(|\.grad\b|[Gg]rad_?[Cc]am|force(?<=\bforce)s?\b|jacobian|hessian|jvp|vjp"
-    r"|attack(er)?\(|(perturb(?<=\bperturb)|fgsm(?<=\bfgsm)|pgd(?<=\bpgd)\w*)\("
+    r"|grad(?<=\bgrad)\(|\.grad\b|Grad_?[Cc]am|grad_?[Cc]am|force(?<=\bforce)s?\b|jacobian|hessian|jvp|vjp"
+    r"|attack(er)?\(|perturb(?<=\bperturb)\(|fgsm(?<=\bfgsm)\(|pgd(?<=\bpgd)\w*\("
 )
 _LEARNED = re.compile(r"backward\(|load_|torch\.load|pretrained|hub\.load|import_module")
 _HOOKS = re.compile(r"register_\w*hook|retain_grad\(")

@@ -48,12 +48,10 @@ class _Methods:
         if home is None or method is None:
             return False
         if method not in self._sets:
+            readings = (home.parent(inner.node) for inner in method.calls if reads_clock(inner))
             self._sets[method] = any(
-                isinstance(node, cst.Assign)
-                and isinstance(node.value, cst.Call)
-                and reads_clock(home.call(node.value))
-                and any(_is_held(home, target.target) for target in node.targets)
-                for node in walk(method.node)
+                isinstance(kept, cst.Assign) and any(_is_held(home, target.target) for target in kept.targets)
+                for kept in readings
             )
         return self._sets[method]
 

@@ -44,6 +44,7 @@ _ON_PURPOSE = re.compile(
     r"(?i)monte|(^|_)mc(_|$)|uncertain|bayes|ensemble|drop_?out|stochastic|update_bn|calibrat|statistic|warm"
 )
 _RIGHT = frozenset({Mode.EVALUATION, Mode.UNKNOWN})  # on some way, or for all that is in sight
+_WRONG = frozenset({Mode.TRAINING, Mode.FRESH})
 _LOOPS = (cst.For, cst.While)
 
 
@@ -155,9 +156,11 @@ def _on_no_way(model: Model) -> Iterator[Toggle]:
             continue
         if _is_no_network(model, call, network):
             continue
-        modes, layer = modes_at(model, call, network), mode_layer(model, model.value(network))
-        wrong = Mode.TRAINING in modes or (Mode.FRESH in modes and layer is not None)
-        if not wrong or modes & _RIGHT or _is_switched_on_purpose(model, call):
+        modes = modes_at(model, call, network)
+        if modes & _RIGHT or not modes & _WRONG:
+            continue
+        layer = mode_layer(model, model.value(network))
+        if (layer is None and Mode.TRAINING not in modes) or _is_switched_on_purpose(model, call):
             continue
         if layer is not None or not _is_seen(model, model.value(network)):
             seen.add((call.function, text(network)))
