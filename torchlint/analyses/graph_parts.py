@@ -206,7 +206,7 @@ class GraphParts:
             return
         self._seen.add(write.target)
         if function is self._home and _may_have_graph(model, write.value, unknown=True):
-            self.writes.add(write.target)
+            self.writes.update((write.target, write.value) if write.unpacked else (write.target,))
         self._work.append(write.value)
         if write.kind == "augmented":
             binding = model.binding(write.target)

@@ -134,3 +134,45 @@ class Trainer:
 )
 def test_parts_of_what_is_handed_in_may_have_one_graph(first: str, second: str, count: int) -> None:
     assert len(findings(LOSSES.format(first=first, second=second), "MEM04")) == count
+
+
+TOGETHER = """
+import torch
+from torch import nn
+
+class Trainer:
+    def losses(self, x):
+        first = self.net(x).sum()
+        return first, {second}
+
+    def step(self, x):
+        first, second = self.losses(x)
+        first.backward(retain_graph=True)
+        second.backward()
+        self.opt.step()
+"""
+EACH = """
+import torch
+from torch import nn
+
+class Actors:
+    def slopes(self, groups):
+        scores, chosen = [], []
+        for group in groups:
+            actions, score = self.build(group)
+            scores.append(score)
+            chosen.append(actions)
+        for score, actions in zip(scores, chosen):
+            for action in actions:
+                print(torch.autograd.grad(outputs={score}, inputs=action, retain_graph=True)[0])
+"""
+
+
+def test_what_comes_out_of_one_call_has_one_graph() -> None:
+    for second in ("first - self.other(x).mean()", "self.other(x).mean()"):
+        assert not findings(TOGETHER.format(second=second), "MEM04")
+
+
+@pytest.mark.parametrize("score", ["score.mean()", "-score.mean()", "2 * score.sum()", "-(score.mean() * 2)"])
+def test_each_iteration_goes_back_through_a_score_that_an_outer_loop_brings(score: str) -> None:
+    assert not findings(EACH.format(score=score), "MEM04")

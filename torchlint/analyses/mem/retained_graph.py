@@ -88,6 +88,10 @@ def _position(call: Call) -> int | None:
 def _is_there_before(model: Model, source: cst.BaseExpression, loop: Loop) -> bool:
     """`u[i]`, or `u.sum()` where the loop is over parts, of what was computed before the loop: each iteration goes back
     through the same graph."""
+    if isinstance(source, cst.UnaryOperation):
+        return _is_there_before(model, source.expression, loop)
+    if isinstance(source, cst.BinaryOperation):
+        return any(_is_there_before(model, side, loop) for side in (source.left, source.right))
     node: cst.BaseExpression | None = source
     while isinstance(node, (cst.Subscript, cst.Call)):
         given = node.args if isinstance(node, cst.Call) and model.call(node).method not in ("to", "view") else ()
