@@ -59,22 +59,18 @@ assert changed != call and call == call and "Name" in repr(call)
 positions = cst.MetadataWrapper(cst.parse_module("f(x)")).resolve(cst.metadata.PositionProvider)
 position = next(iter(positions.values()))
 assert position == type(position)(position.start, position.end)
-assert not isinstance(call, cst.Name) and isinstance(call, cst.BaseExpression)
-import abc, dataclasses
-assert type(abc.ABC) is abc.ABCMeta and dataclasses.dataclass.__module__ == "dataclasses"
-print(hasattr(call, "__post_init__"), type(cst.Call) is type)
+print(hasattr(call, "__post_init__"))
 """
 
 
 @pytest.mark.parametrize(
-    ("first", "said"),
-    [("import torchlint.semantics", "False True"), ("import libcst, torchlint.semantics", "True False")],
+    ("first", "checks"), [("import torchlint.semantics", "False"), ("import libcst, torchlint.semantics", "True")]
 )
-def test_nodes_check_nothing_and_are_of_ordinary_classes_unless_libcst_was_there_before(first: str, said: str) -> None:
+def test_nodes_check_nothing_unless_libcst_was_there_before(first: str, checks: str) -> None:
     run = subprocess.run(
         [sys.executable, "-c", f"{first}\nimport libcst.metadata\n{IN_A_NEW_PROCESS}"],
         capture_output=True,
         text=True,
         check=False,
     )
-    assert (run.stdout.strip(), run.stderr) == (said, "")
+    assert (run.stdout.strip(), run.stderr) == (checks, "")

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
-from torchlint.nouns import Noun, found_fast
 from torchlint.semantics.values import UNKNOWN, Kind, Value
 
 if TYPE_CHECKING:
@@ -17,8 +16,7 @@ if TYPE_CHECKING:
     from torchlint.semantics.frameworks import Hook
 
 
-@found_fast
-class Role(Noun):
+class Role(Enum):
     """What a loop is for."""
 
     EPOCHS = "epochs"  # each iteration is a whole pass: it contains a steps or an evaluation loop, here or in a callee

@@ -1,15 +1,13 @@
 """LibCST's node classes without what costs most in them.
 
 Tables are keyed by nodes, and nodes are asked of what class they are, a hundred times for each line of a file. LibCST
-hashes a node by a function in Python and, as its classes are abstract ones, answers `isinstance` by another: where the
-answer is no, an ordinary class has it in a fifth of the time. Its parser makes twenty nodes for each line, of frozen
-dataclasses, whose fields are set one by one through a function, and which check what they are given. To make two
-hundred such classes is most of what importing LibCST takes.
+hashes a node by a function in Python and, as its classes are abstract ones, answers `isinstance` by another. Its parser
+makes twenty nodes for each line, of frozen dataclasses, whose fields are set one by one through a function, and which
+check what they are given. To make two hundred such classes is most of what importing LibCST takes.
 """
 
 from __future__ import annotations
 
-import abc
 import dataclasses
 import sys
 from abc import ABCMeta
@@ -25,23 +23,16 @@ class _Plain(ABCMeta):
     __instancecheck__ = type.__instancecheck__
 
 
-class _Ordinary:
-    """Stands for `ABC` where LibCST derives from it."""
-
-    __slots__ = ()
-
-
 def import_lightly() -> None:
-    """Import LibCST with classes of nodes that are ordinary ones, not frozen, and check nothing. Where something else
-    has imported it before, they stay as they are."""
+    """Import LibCST with classes of nodes that are not frozen and check nothing. Where something else has imported it
+    before, they stay as they are."""
     if "libcst" in sys.modules:
         return
-    abstract = abc.ABC
-    abc.ABC, dataclasses.dataclass = _Ordinary, _light_dataclass  # type: ignore[misc, assignment]
+    dataclasses.dataclass = _light_dataclass
     try:
         import libcst  # noqa: F401
     finally:
-        abc.ABC, dataclasses.dataclass = abstract, dataclass  # type: ignore[misc]
+        dataclasses.dataclass = dataclass
 
 
 def _light_dataclass(cls: Any = None, /, **options: Any) -> Any:
@@ -62,11 +53,10 @@ def lighten() -> None:
     """
     import libcst as cst
 
-    classes: list[Any] = [cls for cls in set(_with_subclasses(cst.CSTNode)) if type(cls) in (type, ABCMeta)]
-    for cls in classes:
+    abstract: list[Any] = [cls for cls in set(_with_subclasses(cst.CSTNode)) if type(cls) is ABCMeta]
+    for cls in abstract:
         cls.__hash__ = object.__hash__
-        if type(cls) is ABCMeta:
-            cls.__class__ = _Plain
+        cls.__class__ = _Plain
 
 
 def _with_subclasses(cls: Any) -> Iterator[Any]:

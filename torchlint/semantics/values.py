@@ -6,18 +6,20 @@ This module imports no LibCST, so that rules can name kinds without loading it.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from enum import Enum
 from functools import reduce
 from operator import attrgetter
 from typing import TYPE_CHECKING
-
-from torchlint.nouns import Noun, found_fast
 
 if TYPE_CHECKING:
     import libcst as cst
 
 
-@found_fast
-class Kind(Noun):
+class _Noun(Enum):
+    __hash__ = object.__hash__  # as each member is there once; that of Enum is a function in Python
+
+
+class Kind(_Noun):
     """What sort of thing a value is."""
 
     UNKNOWN = "unknown"
@@ -49,8 +51,7 @@ class Kind(Noun):
     INSTANCE = "instance"  # an object of class `ref`, of the file or imported, that is none of the above
 
 
-@found_fast
-class Grad(Noun):
+class Grad(_Noun):
     """Whether a tensor has an autograd graph."""
 
     CARRIES = "carries"  # the tensor holds an autograd graph
@@ -58,8 +59,7 @@ class Grad(Noun):
     UNKNOWN = "unknown"
 
 
-@found_fast
-class Place(Noun):
+class Place(_Noun):
     """Where a tensor or a module is."""
 
     HOST = "host"
