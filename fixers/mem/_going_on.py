@@ -138,35 +138,45 @@ def with_those_between(lines: set[cst.SimpleStatementLine], model: Model) -> set
 
 def _between(
     body: Sequence[cst.BaseStatement], lines: set[cst.SimpleStatementLine], model: Model
-) -> Iterator[cst.SimpleStatementLine]:
+) -> set[cst.SimpleStatementLine]:
     places = [at for at, line in enumerate(body) if line in lines]
-    for first, last in pairwise(places):
-        gap = body[first + 1 : last]
-        behind = body[last + 1 : last + 2]
-        ends = [line for line in behind if isinstance(line, cst.With) and switches_off(line, model)]
-        if 0 < len(gap) <= _MOST_BETWEEN and _only_hand_on(body[first], gap, [body[last], *ends], model):
-            yield from (line for line in gap if isinstance(line, cst.SimpleStatementLine))
+    gaps = [body[first + 1 : last] for first, last in pairwise(places) if 1 < last - first <= _MOST_BETWEEN + 1]
+    behind = body[places[-1] + 1 : places[-1] + 2]
+    off = [line for line in behind if isinstance(line, cst.With) and switches_off(line, model)]
+    while True:
+        taken = {*lines, *off, *(line for gap in gaps for line in gap)}
+        kept = [gap for gap in gaps if _only_hand_on(body[: body.index(gap[0])], gap, taken, model)]
+        if len(kept) == len(gaps):
+            return {line for gap in gaps for line in gap if isinstance(line, cst.SimpleStatementLine)}
+        gaps = kept
 
 
 def _only_hand_on(
-    first: cst.BaseStatement, gap: Sequence[cst.BaseStatement], ends: Sequence[cst.BaseStatement], model: Model
+    above: Sequence[cst.BaseStatement], gap: Sequence[cst.BaseStatement], taken: set[cst.BaseStatement], model: Model
 ) -> bool:
-    """Whether each line computes of what those before it have made, and for the lines behind it alone."""
-    made = {*_written(first, model)}
-    places = {*gap, *ends}
+    """Whether each line computes of what those above it make, and for other lines that are taken alone."""
+    made = {target for line in above if line in taken for target in _written(line, model)}
     for line in gap:
         match line:
-            case cst.SimpleStatementLine(body=[cst.Assign(targets=[_], value=value)], leading_lines=[*above]):
+            case cst.SimpleStatementLine(body=[cst.Assign(targets=[_], value=value)], leading_lines=[*blank]):
                 computed = {model.binding(node) for node in walk(value) if isinstance(node, cst.Name)}
             case _:
                 return False
         calls = [model.call(node) for node in walk(value) if isinstance(node, cst.Call)]
-        of_result = [call.receiver is not None and model.binding(call.receiver) in made for call in calls]
-        if not computed & made or not all(of_result) or any(empty.comment is not None for empty in above):
+        if not computed & made or any(empty.comment is not None for empty in blank):
+            return False
+        if not all(_only_computes(call, made, model) for call in calls):
             return False
         targets = {*_written(line, model)}
         reads = [read for target in targets for read in target.reads]
-        if not all(places & {*model.ancestors(read)} for read in reads):
+        if not all(taken & {*model.ancestors(read)} for read in reads):
             return False
         made |= targets
     return True
+
+
+def _only_computes(call: Call, made: set[Binding], model: Model) -> bool:
+    """`result.log_prob(x)`, `torch.cat([result, x])`, `zip(results, others)`"""
+    is_torch = (call.callee or "").startswith("torch.") and not (call.is_backward or call.is_optimizer_step)
+    of_result = call.receiver is not None and model.binding(call.receiver) in made
+    return of_result or is_torch or call.callee in ("builtins.zip", "builtins.range", "builtins.len")

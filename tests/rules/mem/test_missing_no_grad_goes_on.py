@@ -80,6 +80,8 @@ for x, y in loader:
         ("wide = chosen.abs()\n    noise = wide.tanh()\n", True),
         ("noise = chosen.abs()  # positive\n", True),
         ("noise = chosen.abs() + x", True),
+        ("noise = torch.cat([chosen, x])[:2]", True),
+        ("noise = torch.stack([torch.abs(row) for row, _ in zip(chosen, x)])", True),
         ("# a comment\n    noise = chosen.abs()", False),
         ("noise = chosen.abs(); print(noise)", False),
         ("noise = chosen.abs()\n    kept = noise.sum()\n    print(kept)", False),
@@ -93,6 +95,28 @@ def test_lines_that_hand_a_result_on_go_into_the_block(between: str, is_one: boo
     assert (f"    with torch.no_grad():\n        chosen = policy(x).chunk(2)[0]\n        {inside}\n" in after) is is_one
     exec(code, {})
     exec(after, {})
+
+
+ROLLED_OUT = """
+policy, dynamics, score = nn.Linear(4, 4), nn.Linear(8, 4), nn.Linear(12, 1)
+for x, y in loader:
+    action = policy(x)
+    pair = torch.cat([x, action], 1)
+    following = dynamics(pair)
+    triple = torch.cat([pair, following], 1)
+    wanted = score(triple).detach()
+    loss = (score(torch.cat([x, x, x], 1)) - wanted).square().mean()
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+"""
+
+
+def test_lines_between_several_go_into_the_block_together() -> None:
+    code = SETUP + ROLLED_OUT
+    after = fixed(code, "MEM05", "MEM09")
+    assert after.count("torch.no_grad()") == 1
+    assert "        triple = torch.cat([pair, following], 1)\n        wanted = score(triple)\n    loss" in after
 
 
 def test_what_cuts_a_result_off_twice_goes_at_once() -> None:
