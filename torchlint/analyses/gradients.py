@@ -11,12 +11,14 @@ import libcst as cst
 
 from torchlint.semantics import torch_api
 from torchlint.semantics import vocabulary as words
+from torchlint.semantics.dataflow import text
 from torchlint.semantics.entities import Call, Function, Loop
 from torchlint.semantics.hints import looks_like_optimizer
 from torchlint.semantics.tree import children, last_name, walk
 from torchlint.semantics.values import Kind
 
 if TYPE_CHECKING:
+    from torchlint.semantics.entities import Binding
     from torchlint.semantics.model import Model
 
 _RESETTING_NAME = re.compile(
@@ -84,12 +86,13 @@ def resets(model: Model) -> Iterator[Reset]:
         keywords = [arg.keyword.value for arg in call.arguments if arg.keyword is not None]
         if call.is_zero_grad and call.receiver is not None and call.target is None:
             yield Reset(call.node, _modules_reset(call.receiver, model))
-        elif call.is_zero_grad or any(_RESETTING_NAME.search(text) for text in [name, *keywords]):
+        elif call.is_zero_grad or any(_RESETTING_NAME.search(word) for word in [name, *keywords]):
             yield Reset(call.node)
     if _GRADIENT.search(model.source.text):
         for node in model.nodes_of(cst.Attribute):
             if isinstance(node, cst.Attribute) and node.attr.value == "grad" and not _only_read(node, model):
-                yield Reset(node)
+                of_tensor = _tensors_made(node.value, model) if isinstance(node.value, cst.Name) else set()
+                yield Reset(node, frozenset(of_tensor) or None)
 
 
 def _only_read(gradient: cst.Attribute, model: Model) -> bool:
@@ -136,7 +139,7 @@ def may_reset(call: Call, model: Model) -> bool:
     if known or call.is_backward or call.is_optimizer_step or _is_harmless(call):
         return False
     if any(_holds_gradients(arg.value, model) for arg in call.arguments):
-        return True
+        return not _leaves_gradients(call, model)
     if call.receiver is None or call.receiver_value.kind not in (Kind.UNKNOWN, Kind.INSTANCE):
         return False
     if _is_own(call.receiver, call.function):
@@ -144,10 +147,24 @@ def may_reset(call: Call, model: Model) -> bool:
     return bool(_SUSPICIOUS.match(call.method or "")) and not _INNOCENT.search(last_name(call.receiver))
 
 
+def _leaves_gradients(call: Call, model: Model, depth: int = 0) -> bool:
+    """Whether a function of another file, and all that it calls, is in sight and resets no gradient."""
+    elsewhere = model.elsewhere(call) if depth == 0 else (model, call.target)
+    if elsewhere is None or elsewhere[1] is None or depth > _DEPTH:
+        return False
+    home, function = elsewhere
+    if _RESETTING_NAME.search(text(function.node)) or _GRADIENT.search(text(function.node)):
+        return False
+    inner = [called for called in function.calls if called.target is not None and called.target is not function]
+    return not any(may_reset(called, home) for called in function.calls) and all(
+        _leaves_gradients(called, home, depth + 1) for called in inner
+    )
+
+
 def _is_harmless(call: Call) -> bool:
     callee = call.callee or ""
     packages = {name.partition(".")[0] for name in (callee, call.receiver_value.ref or "")}
-    if not packages.isdisjoint(("torch", "torchvision", "accelerate", "higher", *words.HARMLESS_PACKAGES)):
+    if not packages.isdisjoint(("torch", "torchvision", "accelerate", "apex", "higher", *words.HARMLESS_PACKAGES)):
         return True
     return _HARMLESS_NAMES.search(last_name(call.node.func)) is not None
 
@@ -225,13 +242,26 @@ def _tensors_made(name: cst.Name | cst.Attribute, model: Model) -> set[Made]:
     binding = model.binding(name)
     if binding is None or (binding.cls is not None and binding.cls.is_module):
         return set()
-    made = {write.value for write in binding.writes if write.kind == "assign" and not write.unpacked}
-    if len(made) != len(binding.writes) or not all(_is_new_tensor(value, model) for value in made):
+    writes = [write for write in binding.writes if not _is_made_of(write.value, binding, model)]
+    made = {write.value for write in writes if write.kind == "assign" and not write.unpacked}
+    if len(made) != len(writes) or not all(_is_new_tensor(value, model) for value in made):
         return set()
     return {Made(value) for value in made if value is not None}
 
 
+def _is_made_of(value: cst.BaseExpression | None, binding: Binding, model: Model) -> bool:
+    """`delta = delta.detach()`"""
+    match value:
+        case cst.Call(func=cst.Attribute(value=inner)):
+            return model.binding(inner) is binding
+    return False
+
+
 def _is_new_tensor(value: cst.BaseExpression | None, model: Model) -> bool:
+    while (
+        isinstance(value, cst.Call) and isinstance(value.func, cst.Attribute) and isinstance(value.func.value, cst.Call)
+    ):
+        value = value.func.value  # `torch.zeros_like(x).cuda()`
     callee = model.call(value).callee if isinstance(value, cst.Call) else None
     entry = torch_api.lookup(callee or "")
     return entry is not None and entry.kind == "factory"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from textwrap import dedent
 from typing import Any
 
@@ -12,7 +13,11 @@ from torch.optim.optimizer import register_optimizer_step_pre_hook
 from tests.rules.train.loops_that_reset import SILENT
 from tests.rules.train.training_loops import CASES, HEADER, LEFT_TO_THE_LOOP, REPORTED
 from tests.support import findings, fixed, marked
+from torchlint.config import Settings
+from torchlint.engine import lint
 from torchlint.finding import Applicability, Confidence
+from torchlint.semantics.project import Project
+from torchlint.source import Source
 
 
 def gradients(code: str) -> torch.Tensor:
@@ -239,3 +244,44 @@ def test_a_network_that_comes_with_its_optimizer_is_reset_by_itself(reset: str, 
                 opt_c.step()
         """
     assert len(findings(code, "TRAIN01")) == count
+
+
+@pytest.mark.parametrize(
+    ("helper", "count"),
+    [
+        ("    return sum(p.norm() for p in model.parameters())", 1),
+        ("    return other(model)", 1),
+        ("    return reset(model)", 0),
+        ("    for p in model.parameters():\n        p.grad = None", 0),
+        ("    return model.to('cpu').prepare()", 0),
+    ],
+)
+def test_a_function_of_another_file_that_gets_the_network(tmp_path: Path, helper: str, count: int) -> None:
+    others = "\n\ndef other(model):\n    return len(list(model.parameters()))\n"
+    others += "\n\ndef reset(model):\n    model.zero_grad()\n"
+    (tmp_path / "helpers.py").write_text(f"def penalty(model):\n{helper}\n{others}")
+    body = "for x, y in loader:\n    (criterion(model(x), y) + penalty(model)).backward()\n    optimizer.step()\n"
+    source = Source.from_text(f"from helpers import penalty\n{HEADER}{body}", tmp_path / "main.py")
+    assert len(lint(source, Settings.selecting("TRAIN01"), strict=True, project=Project())) == count
+
+
+NOISY = """
+import torch
+
+class Noisy(torch.optim.Optimizer):
+    def step(self):
+        for group in self.param_groups:
+            for p in group["params"]:
+                grad = p.grad.data
+                p.data.add_(grad, alpha=-group["lr"])
+                {last}
+"""
+
+
+@pytest.mark.parametrize(("last", "count"), [("pass", 1), ("p.grad = None", 0), ("p.grad.data.zero_()", 0)])
+def test_an_optimizer_of_another_file(tmp_path: Path, last: str, count: int) -> None:
+    (tmp_path / "noisy.py").write_text(NOISY.format(last=last))
+    body = "noisy = Noisy(model.parameters(), dict(lr=0.1))\n"
+    body += "for x, y in loader:\n    criterion(model(x), y).backward()\n    noisy.step()\n"
+    source = Source.from_text(f"from noisy import Noisy\n{HEADER}{body}", tmp_path / "main.py")
+    assert len(lint(source, Settings.selecting("TRAIN01"), strict=True, project=Project())) == count

@@ -317,4 +317,18 @@ LEFT_TO_THE_LOOP = [
         """,
         id="an optimizer of the project",
     ),
+    pytest.param(
+        """
+        for x, y in loader:
+            delta = torch.zeros_like(x).to(x.device)
+            delta.requires_grad_()
+            criterion(model(x + delta), y).backward()
+            delta.data = delta.grad.sign()
+            delta.grad.zero_()
+            delta = delta.detach()
+            criterion(model(x + delta), y).backward()  # found
+            optimizer.step()
+        """,
+        id="only what an attack adds is reset",
+    ),
 ]

@@ -26,7 +26,7 @@ _OPTIMIZERS = re.compile(
     r"(torch\.optim|torch_optimizer|transformers|apex\.optimizers|bitsandbytes\.optim|timm\.optim)\."
 )
 _AROUND_OPTIMIZER = re.compile(r"horovod\.\w+\.DistributedOptimizer")
-_RESETTING = re.compile(r"zero_|grad\s*=|\.backward\(")
+_RESETTING = re.compile(r"zero_grad|grad\S*\.zero_\(|\.grad\s*=[^=]|\.backward\(")
 
 
 class Reached(Enum):
