@@ -16,11 +16,11 @@ class MissingSetEpoch(Rule):
     ## What it does
 
     Finds a `DistributedSampler` that shuffles, made here or by a function of another file, whose loader is trained on
-    in several epochs of this file, here or by a function of another file, or of a file that gets the loader from a
-    function of this one, and that nobody tells the epoch: neither under its own name, nor through the loader, nor in
-    code that gets hold of either. Each round of a generator such as `while True: yield from loader` is an epoch. Where
-    a function makes the loader, its call may say that it shuffles. Samplers with `shuffle=False`, those of validation
-    loaders, and frameworks that set the epoch are left alone.
+    in several epochs of this file, here or by a function or class of another file, or of a file that gets the loader
+    from a function of this one, and that nobody tells the epoch: neither under its own name, nor through the loader,
+    nor in code that gets hold of either. Each round of a generator such as `while True: yield from loader` is an epoch.
+    Where a function makes the loader, its call may say that it shuffles. Samplers with `shuffle=False`, those of
+    validation loaders, and frameworks that set the epoch are left alone.
 
     ## Why is this bad
 
