@@ -147,17 +147,19 @@ def may_reset(call: Call, model: Model) -> bool:
     return bool(_SUSPICIOUS.match(call.method or "")) and not _INNOCENT.search(last_name(call.receiver))
 
 
-def _leaves_gradients(call: Call, model: Model, depth: int = 0) -> bool:
-    """Whether a function of another file, and all that it calls, is in sight and resets no gradient."""
-    elsewhere = model.elsewhere(call) if depth == 0 else (model, call.target)
-    if elsewhere is None or elsewhere[1] is None or depth > _DEPTH:
+def _leaves_gradients(call: Call, model: Model) -> bool:
+    """Whether a call enters a function of another file, and all that this one calls is in sight and resets nothing."""
+    elsewhere = model.elsewhere(call)
+    return elsewhere is not None and _resets_nothing(elsewhere[1], elsewhere[0])
+
+
+def _resets_nothing(function: Function, home: Model, depth: int = 0) -> bool:
+    code = text(function.node)
+    if depth > _DEPTH or _RESETTING_NAME.search(code) or _GRADIENT.search(code):
         return False
-    home, function = elsewhere
-    if _RESETTING_NAME.search(text(function.node)) or _GRADIENT.search(text(function.node)):
-        return False
-    inner = [called for called in function.calls if called.target is not None and called.target is not function]
-    return not any(may_reset(called, home) for called in function.calls) and all(
-        _leaves_gradients(called, home, depth + 1) for called in inner
+    inner = {call.target for call in function.calls if call.target is not None and call.target is not function}
+    return not any(may_reset(call, home) for call in function.calls) and all(
+        _resets_nothing(called, home, depth + 1) for called in inner
     )
 
 

@@ -331,4 +331,18 @@ LEFT_TO_THE_LOOP = [
         """,
         id="only what an attack adds is reset",
     ),
+    pytest.param(
+        """
+        import higher
+        from apex import amp
+
+        for x, y in loader:
+            with higher.innerloop_ctx(model, optimizer) as (copy, inner):
+                print(copy(x))
+            criterion(model(x), y).backward()  # found
+            nn.utils.clip_grad_norm_(amp.master_params(optimizer), 1)
+            optimizer.step()
+        """,
+        id="packages that leave the gradients to the loop",
+    ),
 ]
