@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from itertools import chain
 from typing import TYPE_CHECKING
 
 import libcst as cst
@@ -96,8 +97,8 @@ def _region_edits(rewriter: Rewriter, model: Model, found: Evaluation, name: str
         return [rewriter.decorate(region, f"@{name}()"), *cuts, *_without_bare(found, rewriter)]
     header = f"with {name}({found.phase or ''}):"
     blocks = _blocks(model, found)
-    for block in blocks:
-        _check_was_not_taken_out(block[0])
+    for line in chain.from_iterable(blocks):
+        _check_was_not_taken_out(line)
     if found.phase is not None and any(_is_decided(block[0], found.phase, model) for block in blocks):
         raise NoFixError(f"what runs where `{found.phase}` is decided around it already")
     lines = tuple(line for block in blocks for line in block)
@@ -117,10 +118,11 @@ def _known_edits(model: Model) -> dict[object, list[Edit]]:
 
 
 def _check_was_not_taken_out(statement: cst.CSTNode) -> None:
-    """Raises NoFixError where a comment right above has the switch: `# with torch.no_grad():`"""
-    above = [*getattr(statement, "leading_lines", ()), *getattr(statement, "lines_after_decorators", ())]
-    if any(line.comment is not None and _TAKEN_OUT.match(line.comment.value) for line in above):
-        raise NoFixError("a comment above has the switch, as something that was taken out")
+    """Raises NoFixError where a comment right above it, or in it, has the switch: `# with torch.no_grad():`"""
+    for node in walk(statement):
+        above = [*getattr(node, "leading_lines", ()), *getattr(node, "lines_after_decorators", ())]
+        if any(line.comment is not None and _TAKEN_OUT.match(line.comment.value) for line in above):
+            raise NoFixError("a comment has the switch, as something that was taken out")
 
 
 def _is_switched_there(call: Call, model: Model) -> bool:

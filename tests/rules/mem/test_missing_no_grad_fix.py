@@ -30,6 +30,14 @@ for x, y in loader:
         opt.zero_grad()
         print(hits.float().mean().item())
 """,
+    "somebody has taken the switch out of the function": """def test(net, loader):
+    net.eval()
+    hits = 0
+    # with torch.no_grad():
+    for x, y in loader:
+        hits += (net(x).argmax(1) == y).sum()
+    return hits.item()
+""",
     "other code runs at every yield": """def pseudo_labels(net, loader):
     net.eval()
     for x, y in loader:
