@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from torchlint.finding import Edit
     from torchlint.semantics.model import Model
 
-_REASON = re.compile(r"cache|memory|\boom\b|synchron|wait|finish", re.IGNORECASE)
+_REASON = re.compile(r"cache|memory|\boom\b|\bfree|release|\bclea[nr]|synchron|wait|finish", re.IGNORECASE)
 
 
 def taken_out(chore: Chore, model: Model) -> Edit:

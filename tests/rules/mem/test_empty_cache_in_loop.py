@@ -183,6 +183,8 @@ def test_silent(code: str) -> None:
     [
         ("y = model(x)", True),
         ("# free the memory", False),
+        ("# Clean up", False),
+        ("# release what the step held", False),
         ("# and so on", True),
         ("del y", False),
         ("gc.collect()", False),
@@ -193,6 +195,8 @@ def test_silent(code: str) -> None:
     ids=[
         "a pass",
         "a comment says what for",
+        "in short",
+        "in other words",
         "another comment",
         "a variable is deleted",
         "garbage is collected",
