@@ -218,10 +218,7 @@ class GraphParts:
         if self._loop is None or self._loop.function is not write.function or write.kind == "with":
             return False
         binding = self._model.binding(read)
-        if binding is None or _is_written_before(self._model, binding, read, self._loop):
-            return False
-        same = self._model.small_statement(read) is self._model.small_statement(write.target)
-        return same or self._model.span(write.target)[0] >= self._model.span(read)[0]
+        return binding is not None and not _is_written_before(self._model, binding, read, self._loop)
 
     def _parameter(self, write: Write, function: Function) -> None:
         """An argument: where no call shows what it is, its name decides whether it may come with a graph. Of a function
@@ -360,6 +357,8 @@ def _may_have_graph(model: Model, value: cst.BaseExpression, *, unknown: bool = 
                 return True
             if is_graphless(call.value):
                 continue
+            if call.targets_class is not None and _keeps_tensors(model, call.targets_class):
+                return True
             runs_model = call.is_forward or (call.target is not None and bool(model.effects(call.target).forwards))
             if runs_model or call.receiver_value.kind is Kind.MODULE or (unknown and _is_out_of_sight(call)):
                 return True
@@ -408,9 +407,11 @@ def _is_computation(model: Model, call: Call) -> bool:
 
 def _is_given(model: Model, node: cst.CSTNode) -> bool:
     binding = model.binding(node) if isinstance(node, cst.Name) else None
-    if binding is None or not binding.is_parameter or binding.scope_function.callers:
+    if binding is None or not binding.is_parameter:
         return False
     value = binding.scope_function.parameter(binding.name)
+    if binding.scope_function.callers:
+        return carries(value)
     return not is_graphless(value) and value.is_(Kind.TENSOR, Kind.UNKNOWN)
 
 
@@ -437,10 +438,17 @@ def _put_into(model: Model, binding: Binding, function: Function) -> Iterator[tu
 
 
 def _keeps_tensors(model: Model, cls: Class) -> bool:
-    """Whether the forward pass of a module of this file stores a tensor with a graph in the module."""
+    """Whether a module, or another object, of this file stores a tensor with a graph in itself: in a pass, or to begin
+    with."""
     for attribute in cls.attributes.values():
         for write in attribute.writes:
-            stores = write.function.cls is cls and write.function.name != "__init__" and write.value is not None
-            if stores and write.value is not None and _may_have_graph(model, write.value) and attribute.reads:
+            is_read = bool(attribute.reads) or not cls.is_module  # of other objects, from outside as well
+            if write.function.cls is not cls or write.value is None or not is_read:
+                continue
+            if write.function.name == "__init__":
+                is_kept = carries(model.value(write.value)) and not is_leaf(model, write.value)
+            else:
+                is_kept = _may_have_graph(model, write.value)
+            if is_kept:
                 return True
     return False

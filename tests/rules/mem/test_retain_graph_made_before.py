@@ -14,6 +14,19 @@ PASSES = """
 import torch
 from torch import nn
 
+class Prior:
+    def __init__(self, w):
+        self.weights = torch.softmax(w, 0)
+
+class Scaled(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.scale = nn.Parameter(torch.rand(3))
+        self.powers = self.scale.exp()
+
+    def forward(self, x):
+        return x * self.powers
+
 def train(enc, x, w):
     net = nn.Linear(3, 3)
     {made}
@@ -39,12 +52,25 @@ SHARED = [
     ("part = w.gather(0, torch.tensor([0, 2]))", "part.sum()"),
     ("part = torch.rand(3, requires_grad=True).cumprod(0)", "part.sum()"),
     ("part = torch.rand(3, requires_grad=True).masked_select(w > -1)", "part.sum()"),
+    ("prior = Prior(nn.Parameter(torch.rand(3)))", "(net(x) * prior.weights).sum()"),
+    ("scaled = Scaled()", "scaled(x).sum()"),
 ]
 
 
 @pytest.mark.parametrize(("made", "loss"), SHARED)
 def test_all_passes_go_back_through_what_was_computed_before(made: str, loss: str) -> None:
     code = PASSES.format(made=made, loss=loss)
+    assert not findings(code, "MEM04")
+    run(code)
+    with pytest.raises(RuntimeError, match="second time"):
+        run(code.replace("retain_graph=True", ""))
+
+
+def test_what_only_the_first_round_of_the_loop_computes_is_shared_by_the_others() -> None:
+    made = "part = None"
+    code = PASSES.format(made=made, loss="part.sum()").replace(
+        "        loss = ", "        if part is None:\n            part = net(x).tanh()\n        loss = "
+    )
     assert not findings(code, "MEM04")
     run(code)
     with pytest.raises(RuntimeError, match="second time"):
