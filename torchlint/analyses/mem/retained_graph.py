@@ -29,7 +29,7 @@ _GOING_BACK = re.compile(
     r"|influence|critic|fit"
 )
 _TAKING = ("torch.autograd.grad", "torch.autograd.functional.", "torch.func.")
-_DATA = re.compile(r"(?i)batch|data|sample|input|target|label|arg|config|^x|^y")
+_DATA = re.compile(r"(?i)batch|data|sample|input|target|label|arg|conf|cfg|^opts?$|option|setting|flag|^x|^y")
 _DEPTH = 3
 _LEARNERS = re.compile(r"(?i)^self$|agent|model|net|policy|learn|trainer|opti|critic|discr|gener|actor")
 
@@ -243,6 +243,8 @@ def _owners(model: Model, source: cst.CSTNode | None) -> set[Binding]:
         for node in walk(expression):
             binding = model.binding(node) if isinstance(node, cst.Name) else None
             if binding is None or binding in seen or is_graphless(model.value(node)):
+                continue
+            if model.value(node).kind in (Kind.MODULE, Kind.OPTIMIZER):
                 continue
             is_part = isinstance(model.parent(node), (cst.Attribute, cst.Subscript))
             if binding.is_parameter and is_part and not _DATA.search(binding.name) and not _is_object(binding):
