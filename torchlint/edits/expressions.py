@@ -205,8 +205,9 @@ class ExpressionEdits(CodeLayout):
         one has it where a formatter has put it there for its length."""
         entries = container.args if isinstance(container, cst.Call) else container.elements
         lines = {self._line_start(at) for entry in entries for at in self._model.span(entry)}
-        is_filled = is_shared if len(entries) > 1 else self._is_put_below(container)
-        return len(lines) == 1 and self._is_below(container) and is_filled
+        if len(lines) > 1 or not self._is_below(container):
+            return False
+        return is_shared if len(entries) > 1 else self._is_put_below(container)
 
     def _is_only_block(self, container: Bracketed, last: Entry) -> bool:
         """Whether the only argument or entry is laid out over lines of its own."""
