@@ -15,6 +15,7 @@ from torchlint.files.requirement import TorchRequirement, is_statement, torch_in
 
 _REPOSITORY = (".git", ".hg")
 _PROJECT = ("pyproject.toml", "setup.py", "setup.cfg", "torchlint.toml")
+_BUILT = re.compile(r"^\s*\[(project|build-system|tool\.poetry)\]", re.M)
 _TOP = re.compile(r"(?i)(licen[cs]e|readme|requirements|environment)(\.(txt|md|rst|ya?ml))?")
 _NEAR = 4
 _SETTINGS = frozenset(name.rpartition("/")[2] for name in SETTINGS)
@@ -57,6 +58,15 @@ class ProjectFiles:
 
     def _introduces_itself(self, folder: str) -> bool:
         return any(map(_TOP.fullmatch, self.names_in(folder)))
+
+    def is_installed(self, file: str) -> bool:
+        """Whether the project of a file is made to be installed."""
+        root = self.root(file)
+        if "setup.py" in self.names_in(root):
+            return True
+        if "pyproject.toml" not in self.names_in(root):
+            return False
+        return _BUILT.search(Path(root, "pyproject.toml").read_text("utf-8", "replace")) is not None
 
     def line_length(self, file: str) -> int | None:
         """What the nearest settings of a formatter say between the file and the root of its project."""

@@ -66,20 +66,20 @@ class Declared(Calls):
         value = self.known.parameters.get(function, {}).get(name)
         annotated = frameworks.parameter(function, name) or self._annotation(param.annotation)
         if value is None or value.kind is Kind.UNKNOWN:
-            value = annotated if annotated is not None else (value or self._accelerator_by_default(param))
+            value = annotated or self._accelerator_by_default(param) or value or UNKNOWN
         elif _says_more(annotated, value):
             value = value.but(ref=annotated.ref)  # type: ignore[union-attr]
         if is_name(param.default, "None"):
             value = value.but(optional=True)
         return self.refined(self.scopes.bindings[param.name], value)
 
-    def _accelerator_by_default(self, param: cst.Param) -> Value:
+    def _accelerator_by_default(self, param: cst.Param) -> Value | None:
         """`device="cuda"`, of a function whose callers are out of sight: what lives there may be on a GPU."""
         default = self.known.defaults.get(param.default, UNKNOWN) if param.default is not None else UNKNOWN
         if default.kind is Kind.DEVICE:
-            return Value(Kind.DEVICE, place=default.place) if default.place is Place.ACCELERATOR else UNKNOWN
+            return Value(Kind.DEVICE, place=default.place) if default.place is Place.ACCELERATOR else None
         is_name = isinstance(default.constant, str) and default.constant.startswith(_ACCELERATORS)
-        return Value(Kind.DEVICE, place=Place.ACCELERATOR) if is_name else UNKNOWN
+        return Value(Kind.DEVICE, place=Place.ACCELERATOR) if is_name else None
 
     def _self_value(self, function: Function) -> Value:
         assert function.cls is not None

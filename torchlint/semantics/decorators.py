@@ -19,6 +19,8 @@ class Wrapping(NamedTuple):
 
 PLAIN = Wrapping(True, True)
 _ANY = Wrapping(False, False)
+_COMMANDS = ("click.", "hydra.", "gin.")
+_OF_COMMANDS = frozenset({"command", "automain", "capture"})
 
 
 class Decorators:
@@ -35,7 +37,8 @@ class Decorators:
         if not function.decorators:
             return PLAIN
         found = [self._of_decorator(name) for name in function.decorators]
-        return Wrapping(all(one.keeps_arguments for one in found), all(one.keeps_result for one in found))
+        keeps_arguments = all(one.keeps_arguments for one in found) and not _is_command(function)
+        return Wrapping(keeps_arguments, all(one.keeps_result for one in found))
 
     def _of_decorator(self, name: str | None) -> Wrapping:
         if name in self._classes:
@@ -80,6 +83,16 @@ class Decorators:
         binding = self._scopes.bindings.get(node) if isinstance(node, cst.Name) else None
         writes = binding.writes if binding is not None else []
         return bool(writes) and all(write.value in calls and not write.unpacked for write in writes)
+
+
+def _is_command(function: Function) -> bool:
+    """Whether the command line or a file fills in parameters: by click, hydra and gin, `@app.command()` of typer, or
+    `@experiment.automain` of sacred."""
+    decorators = function.node.decorators if isinstance(function.node, cst.FunctionDef) else ()
+    written = (item.decorator.func if isinstance(item.decorator, cst.Call) else item.decorator for item in decorators)
+    return any((name or "").startswith(_COMMANDS) for name in function.decorators) or any(
+        isinstance(node, cst.Attribute) and node.attr.value in _OF_COMMANDS for node in written
+    )
 
 
 def _hands_on(call: Call) -> bool:

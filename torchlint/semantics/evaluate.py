@@ -51,6 +51,9 @@ class Evaluator(Statements):
         for function in self._callers_first():
             self.run_first(function)
         self._is_first_round = False
+        for function in self.scopes.functions:
+            if not function.callers:
+                self._enter_from_elsewhere(function)  # again: what is left out there is known now, by its default
         return self._stale(set(self._runs))
 
     def _next_round(self, stale: set[Function]) -> set[Function]:
@@ -114,9 +117,12 @@ class Evaluator(Statements):
             return
         for function in self.scopes.functions:
             function.foreign_callers = self.imports.callers(function)
-            for call in function.foreign_callers:
-                self.noted.note_call_grad(function, call.grad_enabled)
-                self._hand_over(function, self._as_given(call), bound=function.cls is not None)
+            self._enter_from_elsewhere(function)
+
+    def _enter_from_elsewhere(self, function: Function) -> None:
+        for call in function.foreign_callers:
+            self.noted.note_call_grad(function, call.grad_enabled)
+            self._hand_over(function, self._as_given(call), bound=function.cls is not None)
 
     def _as_given(self, call: ForeignCall) -> Arguments:
         """What another file hands to a function: what it knows of that, or what the function returns that made it."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterator, Mapping, Set
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import islice
 from pathlib import Path
@@ -17,9 +17,12 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import libcst as cst
 
+from torchlint.files.test_code import is_test_code
+from torchlint.semantics.arguments import string_value
 from torchlint.semantics.effects import TRAINING
 from torchlint.semantics.entities import Call, Class, Function, Role
 from torchlint.semantics.handed import handed_back, made_elsewhere
+from torchlint.semantics.signatures import Signature
 from torchlint.semantics.transfer import Arguments
 from torchlint.semantics.values import UNKNOWN, Kind, Value
 
@@ -35,8 +38,8 @@ _MOST_FILES = 400
 _DEPTH = 5
 # Words of files in which something trains, evaluates or loads: in others, the values of imports change no finding.
 _TELLING = re.compile(r"\b(backward|zero_grad|DataLoader|set_epoch|no_grad|inference_mode)\b|\.(eval|step|item)\(\)")
-# Words of files whose functions copy what they are given to the host.
-_COPYING = re.compile(r"\.cpu\(\)|\.to\((torch\.device\()?[\"']cpu\b")
+# Words of files whose functions copy what they are given to the host, or work there unless they are told otherwise.
+_COPYING = re.compile(r"\.cpu\(\)|(\.to\(|=\s*)(torch\.device\()?[\"']cpu\b")
 _WORK = frozenset({"backward", "step", "zero_grad", "eval", "train", "item", "cpu", "numpy", "to", "cuda", "append"})
 
 _DEFINITION = re.compile(r"def (\w+)\(")
@@ -390,16 +393,22 @@ class Imports:
                 self._callers[file] = model
                 calls = _calls_into(model, self.project, file, self.file)
                 makers: dict[cst.CSTNode, str] = {call.node: name for name, call in reversed(calls)}
+                is_test = is_test_code(model.path, model.source.text)
                 for name, call in calls:
-                    found.setdefault(name, []).append(self._foreign_call(call, model, file, makers))
+                    for_others = is_test or self.project.is_published(self.file, name.partition(".")[0])
+                    found.setdefault(name, []).append(self._foreign_call(call, model, file, makers, for_others))
         return found
 
     def _is_named_in(self, file: str, names: set[str]) -> bool:
         source = self.project.source(file)
         return source is not None and any(name + "(" in source.text for name in names)
 
-    def _foreign_call(self, call: Call, model: Model, file: str, makers: Mapping[cst.CSTNode, str]) -> ForeignCall:
+    def _foreign_call(
+        self, call: Call, model: Model, file: str, makers: Mapping[cst.CSTNode, str], for_others: bool
+    ) -> ForeignCall:
+        """`for_others`: users of a library call the function, too, and may hand in what is left out here."""
         given = model.given(call, lambda node: self._handed(node, model))
+        given = replace(given, open=given.open or for_others)
         outer = call.loops()
         effects = model.effects(outer[-1] if outer else call.function)
         return ForeignCall(
@@ -434,11 +443,18 @@ def _is_worth_asking(function: Function) -> bool:
     if function.parent is not None and not function.parent.is_module:
         return False
     if function.cls is not None and function.cls.is_module and not function.cls.is_lightning:
-        return False
+        return function.name == "__init__" and _is_on_host_by_default(function)
     if _works(function):
         return True
     cls = function.cls if function.name == "__init__" else None
     return cls is not None and any(map(_works, cls.methods.values()))
+
+
+def _is_on_host_by_default(function: Function) -> bool:
+    """`device="cpu"`, `device=torch.device("cpu")`"""
+    defaults = Signature.of(function).defaults.values()
+    named = (node.args[0].value if isinstance(node, cst.Call) and node.args else node for node in defaults)
+    return any((string_value(node) or "").startswith("cpu") for node in named)
 
 
 def _works(function: Function) -> bool:

@@ -363,6 +363,19 @@ class Project:
                     return True
         return False
 
+    def is_published(self, file: str, name: str) -> bool:
+        """Whether the package that a file is in is there for others to install, and hands out a name of it to them."""
+        if not self._files.is_installed(file):
+            return False
+        module = self.module_name(file).rpartition(".")[2]
+        for other in self.files_importing(file, frozenset({module})):
+            contents = self.outline(other) if os.path.basename(other) == "__init__.py" else Outline()
+            handed_out = contents.names.get(name)
+            dotted = [handed_out.imported] if handed_out is not None and handed_out.kind == "import" else contents.stars
+            if any(place.file == file for each in dotted if (place := self.resolve(other, each)) is not None):
+                return True
+        return False
+
     def _may_be(self, file: str, importer: str, dotted: str) -> bool:
         """Whether a file may be what another one imports: what is not found may be any file of the name."""
         found = self._module(importer, dotted)
