@@ -6,14 +6,15 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
-from torchlint.analyses.loading.loaders import CLASSES, loaders
+from torchlint.analyses.loading.loaders import CLASSES, loaders_of
+from torchlint.analyses.once import once_for_each
 from torchlint.rule import NoFixError
 
 if TYPE_CHECKING:
     from torchlint.analyses.loading.loaders import Loader
     from torchlint.edits.rewriter import Rewriter
     from torchlint.finding import Edit
-    from torchlint.semantics.entities import Argument
+    from torchlint.semantics.entities import Argument, Function
     from torchlint.semantics.model import Model
 
 _MANY = 6
@@ -46,10 +47,16 @@ def set_option(loader: Loader, name: str, value: str, rewriter: Rewriter, beside
 
 def check_is_not_one_of_many(loader: Loader, name: str) -> None:
     """Raises NoFixError where so many loaders of a function would each be given the option."""
-    beside = (other for other in loaders(loader.model) if other.site.function is loader.site.function)
-    count = sum(not other.option(name).given for other in beside)
+    count = _without(loader.model, (loader.site.function, name))
     if count > _MANY:
         raise NoFixError(f"the {count} loaders of the function would each say it: options for all are for you to make")
+
+
+@once_for_each
+def _without(model: Model, asked: tuple[Function, str]) -> int:
+    """How many loaders of a function are not given an option."""
+    function, name = asked
+    return sum(not loader.option(name).given for loader in loaders_of(model, function))
 
 
 def _place(loader: Loader, other: Argument | None) -> cst.CSTNode | None:

@@ -10,12 +10,13 @@ import libcst as cst
 from torchlint.fixers._loader_options import check_is_not_one_of_many, set_option
 
 from torchlint.analyses.conditions import conditions
-from torchlint.analyses.devices.cuda_flags import AVAILABLE, cuda_flag, needs_cuda
+from torchlint.analyses.devices.cuda_flags import AVAILABLE, cuda_flag, flag_around, needs_cuda
 from torchlint.analyses.devices.device_option import device_at, follows_option, is_device, runs_on_host_by_default
 from torchlint.analyses.devices.visible_devices import chosen_later
 from torchlint.analyses.loading.feeding import reach
-from torchlint.analyses.loading.loaders import loaders
+from torchlint.analyses.loading.loaders import loaders, loaders_of
 from torchlint.analyses.loading.pinnable import is_collated_out_of_sight
+from torchlint.analyses.once import once_for_each
 from torchlint.edits.rewriter import Rewriter
 from torchlint.finding import Applicability, Confidence
 from torchlint.rule import NoFixError
@@ -24,7 +25,7 @@ from torchlint.semantics.tree import is_name
 if TYPE_CHECKING:
     from torchlint.analyses.loading.loaders import Loader
     from torchlint.finding import Edit
-    from torchlint.semantics.entities import Call
+    from torchlint.semantics.entities import Call, Function
     from torchlint.semantics.model import Model
 
 
@@ -62,7 +63,7 @@ def _known_pinnings(_: Model) -> dict[Loader, Pinning | NoFixError]:
 def _pinning(loader: Loader) -> Pinning:
     if loader.option("pin_memory").given:
         raise NoFixError("pinning is turned off there, and why is for you to say")
-    if any(other.option("pin_memory").given and other.is_pinned is False for other in loaders(loader.model)):
+    if loader.model.once(_turns_pinning_off):
         raise NoFixError("pinning is turned off for another loader of the file, and they would part ways")
     if "pin_memory" in "".join(_COMMENT.findall(loader.model.code(loader.site.node))):
         raise NoFixError("a comment in the call speaks of pinning, as of something that was taken out")
@@ -75,20 +76,33 @@ def _pinning(loader: Loader) -> Pinning:
     return Pinning((*edits, *imports), *_doubt(loader))
 
 
+def _turns_pinning_off(model: Model) -> bool:
+    return any(other.option("pin_memory").given and other.is_pinned is False for other in loaders(model))
+
+
 def _handed_on_unpinned(loader: Loader) -> Loader | None:
     """Another loader of the same function that no loop in sight draws from, though something is done with it."""
-    for other in loaders(loader.model):
-        if other.site.node is loader.site.node or other.site.function is not loader.site.function:
-            continue
-        is_drawn_from = any(loop.iterates.origins & other.built for loop in loader.model.loops)
-        if other.is_pinned is False and not is_drawn_from and reach(other) is None and _is_read(other):
-            return other
-    return None
+    found = _all_handed_on_unpinned(loader.model, loader.site.function)
+    return next((other for other in found if other.site.node is not loader.site.node), None)
 
 
-def _is_beside_pinned(loader: Loader) -> bool:
-    """Whether another loader of the same function has workers, and is pinned or will be: all are made alike."""
-    beside = (other for other in loaders(loader.model) if other.site.function is loader.site.function)
+@once_for_each
+def _all_handed_on_unpinned(model: Model, function: Function) -> list[Loader]:
+    drawn_from = {origin for loop in model.loops for origin in loop.iterates.origins}
+    return [
+        loader
+        for loader in loaders_of(model, function)
+        if loader.is_pinned is False
+        and drawn_from.isdisjoint(loader.built)
+        and reach(loader) is None
+        and _is_read(loader)
+    ]
+
+
+@once_for_each
+def _pins_with_workers(model: Model, function: Function) -> bool:
+    """Whether a loader of a function has workers, and is pinned or will be: all are made alike."""
+    beside = loaders_of(model, function)
     return any(other.workers != 0 and (other.is_pinned or reach(other) is not None) for other in beside)
 
 
@@ -97,10 +111,14 @@ def _is_beside_always_pinned(loader: Loader) -> bool:
     model = loader.model
     asked = conditions(model, loader.site.node)
     return any(
-        is_name(other.option("pin_memory").node, "True") and conditions(model, other.site.node).items() <= asked.items()
-        for other in loaders(model)
-        if other.site.function is loader.site.function
+        conditions(model, other.site.node).items() <= asked.items()
+        for other in _all_always_pinned(model, loader.site.function)
     )
+
+
+@once_for_each
+def _all_always_pinned(model: Model, function: Function) -> list[Loader]:
+    return [loader for loader in loaders_of(model, function) if is_name(loader.option("pin_memory").node, "True")]
 
 
 def _is_read(loader: Loader) -> bool:
@@ -112,7 +130,7 @@ def _is_read(loader: Loader) -> bool:
 
 
 def _doubt(loader: Loader) -> tuple[Applicability, str | None]:
-    if loader.workers == 0 and not _is_beside_pinned(loader):
+    if loader.workers == 0 and not _pins_with_workers(loader.model, loader.site.function):
         return Applicability.DISPLAY, _NO_WORKERS
     if is_collated_out_of_sight(loader):
         return Applicability.DISPLAY, "What its collate function makes may be objects that pinning passes by."
@@ -138,10 +156,10 @@ def _by_device(loader: Loader, moves: list[Call], rewriter: Rewriter) -> str:
 
 def _flag(loader: Loader) -> str | None:
     """The flag for the loader, or that of another in its function: all ask the same."""
-    function = loader.site.function
-    beside = (other for other in loaders(loader.model) if other.site.function is function)
-    moves = ([move.call.node for move in each.moves] for each in (loader, *beside))
-    flags = (cuda_flag(loader.model, loader.site.node, nodes) for nodes in moves)
+    model, site = loader.model, loader.site
+    own = cuda_flag(model, site.node, [move.call.node for move in loader.moves])
+    moves = ([move.call.node for move in each.moves] for each in loaders_of(model, site.function))
+    flags = (own, *(flag_around(model, site.node, nodes) for nodes in moves)) if own is None else (own,)
     return next((flag for flag in flags if flag is not None), None)
 
 

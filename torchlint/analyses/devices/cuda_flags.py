@@ -26,7 +26,7 @@ def cuda_flag(model: Model, at: cst.CSTNode, moves: Iterable[cst.CSTNode]) -> st
 
     moves: copies to a GPU. The flag that all of them run under is one, too.
     """
-    return _available(model, at) or _flag_around(model, at, list(moves)) or _flag_of_device(model, at)
+    return _available(model, at) or flag_around(model, at, list(moves)) or _flag_of_device(model, at)
 
 
 def needs_cuda(model: Model, function: Function, moves: Sequence[Call]) -> bool:
@@ -36,8 +36,12 @@ def needs_cuda(model: Model, function: Function, moves: Sequence[Call]) -> bool:
         return False
     if moves and all(_names_cuda(move) and _is_unconditional(move.node, model) for move in moves):
         return True
-    named = (call for call in (*function.calls, *model.functions[0].calls) if _names_cuda(call))
-    return any(_is_unconditional(call.node, model) for call in named)
+    return _runs_on_cuda_alone(model, function) or _runs_on_cuda_alone(model, model.functions[0])
+
+
+@once_for_each
+def _runs_on_cuda_alone(model: Model, function: Function) -> bool:
+    return any(_names_cuda(call) and _is_unconditional(call.node, model) for call in function.calls)
 
 
 def _names_cuda(call: Call) -> bool:
@@ -70,7 +74,8 @@ def _available(model: Model, at: cst.CSTNode) -> str | None:
     return None
 
 
-def _flag_around(model: Model, at: cst.CSTNode, moves: list[cst.CSTNode]) -> str | None:
+def flag_around(model: Model, at: cst.CSTNode, moves: Sequence[cst.CSTNode]) -> str | None:
+    """A flag that all of the moves run under."""
     for written, test in _tests_around(model, moves[0]).items() if moves else ():
         is_around = all(written in _tests_around(model, move) for move in moves)
         if is_around and _FLAG.search(written) and means_the_same(test, at, model):

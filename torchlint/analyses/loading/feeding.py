@@ -88,7 +88,7 @@ def _draws_from_parameter(loop: Loop, model: Model) -> bool:
 def _is_only_tried(loader: Loader) -> bool:
     """Whether all that is done with a loader in its file is to try it out, with nobody else to get it."""
     model = loader.model
-    drawn = [loop for loop in model.loops if _draws_batches(loop, loader)]
+    drawn = [loop for loop in _loops_from(loader) if _draws_batches(loop, loader)]
     if not drawn or not all(is_trial(loop, model) for loop in drawn) or _is_handed_out(loader) or _is_asked(loader):
         return False
     return not any(_takes_loader(call, loader) for call in _handed_to(loader))
@@ -108,7 +108,7 @@ def _is_handed_out(loader: Loader) -> bool:
 
 def _is_prepared(loader: Loader) -> bool:
     """Whether a loop draws from what accelerate or Fabric made of the loader: it copies every batch."""
-    prepared = (loop.iterates for loop in loader.model.loops if loop.iterates.origins & loader.built)
+    prepared = (loop.iterates for loop in _loops_from(loader) if _draws(loop, loader))
     return any(iterates.place is Place.ACCELERATOR for iterates in prepared)
 
 
@@ -116,7 +116,7 @@ def _is_returned(loader: Loader) -> bool:
     """Whether a function returns the loader that it builds, and nothing in this file draws from it but what others hand
     it to, beside other things to draw from."""
     model, function = loader.model, loader.site.function
-    drawn = (loop for loop in model.loops if _draws(loop, loader))
+    drawn = (loop for loop in _loops_from(loader) if _draws(loop, loader))
     if function.is_module or not all(map(_may_draw_from_another, drawn)) or not _is_used(function, model):
         return False
     drawn_from = (node.value.item for node in function.yields if isinstance(node.value, cst.From))
@@ -161,7 +161,7 @@ def _are_named_once(text: str, parts: list[list[str]], place: int) -> bool:
 def _is_kept_for_others(loader: Loader) -> bool:
     """Whether an object keeps the loader as an attribute that others get: from a method, or by its name."""
     model, function = loader.model, loader.site.function
-    if function.cls is None or any(_draws(loop, loader) for loop in model.loops):
+    if function.cls is None or any(_draws(loop, loader) for loop in _loops_from(loader)):
         return False
     given = (node.value for method in function.cls.methods.values() for node in method.returns)
     return any(node is not None and _holds(model.value(node), loader) for node in given)
@@ -223,8 +223,7 @@ def _counts(loop: Loop) -> bool:
 
 def _is_iterated(loader: Loader) -> bool:
     """Whether more than one batch is taken: by a loop, or by `next` in one. `next(iter(loader))` takes the first."""
-    model = loader.model
-    return any(_yields_from(loop.iterates, loader) for loop in model.loops) or _is_asked(loader)
+    return any(_yields_from(loop.iterates, loader) for loop in _loops_from(loader)) or _is_asked(loader)
 
 
 def _is_asked(loader: Loader) -> bool:
@@ -254,9 +253,27 @@ def _yields_from(value: Value, loader: Loader) -> bool:
     """Whether a value is the loader, or an iterator over its batches, as a generator that goes round and round."""
     if value.origins & loader.built:
         return True
+    return any(part.kind is Kind.BATCH and part.origins & loader.built for part in _yielded(value))
+
+
+def _yielded(value: Value) -> tuple[Value, ...]:
     element = value.element if value.kind is Kind.ITERATOR else None
-    parts = (element, *(element.items or ())) if element is not None else ()
-    return any(part.kind is Kind.BATCH and part.origins & loader.built for part in parts)
+    return (element, *(element.items or ())) if element is not None else ()
+
+
+def _loops_from(loader: Loader) -> list[Loop]:
+    """The loops over what comes from the loader, in the order of the file."""
+    known = loader.model.once(_loops_by_origin)
+    found = {place: loop for origin in loader.built for place, loop in known.get(origin, ())}
+    return [found[place] for place in sorted(found)]
+
+
+def _loops_by_origin(model: Model) -> dict[cst.CSTNode, list[tuple[int, Loop]]]:
+    found: dict[cst.CSTNode, list[tuple[int, Loop]]] = {}
+    for place, loop in enumerate(model.loops):
+        for origin in {*loop.iterates.origins, *(node for part in _yielded(loop.iterates) for node in part.origins)}:
+            found.setdefault(origin, []).append((place, loop))
+    return found
 
 
 # -- code that the file does not show --------------------------------------------------------------------------------
@@ -265,11 +282,8 @@ def _yields_from(value: Value, loader: Loader) -> bool:
 def _handed_to(loader: Loader) -> Iterator[Call]:
     """Calls of code from elsewhere that get the loader or its batches together with something on an accelerator."""
     model = loader.model
-    for call in model.calls:
-        is_known = call.target is not None and not is_placeholder(call.target)
-        if is_known or call.is_forward or call.node in loader.built:
-            continue
-        if call.callee is not None and (_HARMLESS.match(call.callee) or call.callee in CLASSES):
+    for call in model.once(_calls_from_elsewhere):
+        if call.node in loader.built:
             continue
         values = [model.value(arg.value) for arg in call.arguments]
         is_given = any(_comes_from(loader, value) or _is_made_with(loader, value) for value in values)
@@ -277,6 +291,17 @@ def _handed_to(loader: Loader) -> Iterator[Call]:
             _is_accelerated(call, model) or _is_copied_elsewhere(call, model) or _is_copied_by_heirs(call, model)
         ):
             yield call
+
+
+def _calls_from_elsewhere(model: Model) -> list[Call]:
+    """Calls of code that this file does not show, and that is not known to leave data where it is."""
+    found = []
+    for call in model.calls:
+        is_known = call.target is not None and not is_placeholder(call.target)
+        is_harmless = call.callee is not None and (_HARMLESS.match(call.callee) or call.callee in CLASSES)
+        if not is_known and not call.is_forward and not is_harmless:
+            found.append(call)
+    return found
 
 
 def _is_copied_elsewhere(call: Call, model: Model) -> bool:

@@ -21,7 +21,7 @@ from torchlint.analyses.loading.datasets import (
 )
 from torchlint.analyses.loading.loader_subclasses import constructor, hands_arguments_on, keeps_iterator, yields_batches
 from torchlint.analyses.loading.text_encoding import encodes_text
-from torchlint.analyses.once import once
+from torchlint.analyses.once import once, once_for_each
 from torchlint.semantics.entities import Argument, ArgumentState
 from torchlint.semantics.tree import walk
 from torchlint.semantics.values import Kind
@@ -193,6 +193,12 @@ def _goes_through_splits(loop: Loop) -> bool:
     return loop.is_comprehension and loop.iterates.items is not None
 
 
+@once_for_each
+def loaders_of(model: Model, function: Function) -> list[Loader]:
+    """Those that a function builds."""
+    return [loader for loader in loaders(model) if loader.site.function is function]
+
+
 @once
 def loaders(model: Model) -> list[Loader]:
     """The loaders of a file whose options can be relied upon and whose data is on the host."""
@@ -205,10 +211,13 @@ def loaders(model: Model) -> list[Loader]:
     found = [loader for loader in built if not _is_out_of_scope(loader)]
     if _DEFAULT_CHANGED.search(text):
         found = [loader for loader in found if loader.is_pinned and loader.workers != 0]  # only the host is pinned
+    by_origin: dict[cst.CSTNode, list[Loader]] = {}
+    for loader in found:
+        for origin in loader.built:
+            by_origin.setdefault(origin, []).append(loader)
     for move in moves(model):
-        for loader in found:
-            if loader.built & move.origins:
-                loader.moves.append(move)
+        for loader in {id(each): each for origin in move.origins for each in by_origin.get(origin, ())}.values():
+            loader.moves.append(move)
     return found
 
 
