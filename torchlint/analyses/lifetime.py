@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
+from torchlint.analyses.once import once_for_each
 from torchlint.analyses.single_tensor import is_graphless
 from torchlint.semantics.tree import walk
 
@@ -72,18 +73,26 @@ def of_comprehension(model: Model, node: cst.CSTNode) -> Lifetime:
 def resets(model: Model, binding: Binding, place: cst.CSTNode) -> Iterator[cst.CSTNode]:
     """Where a variable gets a new value, or its container is emptied."""
     statement = model.statement(place)
+    return (node for node, within in _all_resets(model, binding) if within is not statement)
+
+
+@once_for_each
+def _all_resets(model: Model, binding: Binding) -> list[tuple[cst.CSTNode, cst.CSTNode | None]]:
+    """Each with the statement that writes the variable, if that is what it is."""
+    found: list[tuple[cst.CSTNode, cst.CSTNode | None]] = []
     for write in binding.writes:
-        if write.statement is statement or write.kind in ("augmented", "parameter"):
-            continue
         value = write.value
+        if write.kind in ("augmented", "parameter"):
+            continue
         if value is None or is_graphless(model.value(value)) or not _mentions(model, value, binding):
-            yield write.target
+            found.append((write.target, write.statement))
     for read in binding.reads:
         parent = model.parent(read)
         if isinstance(parent, cst.Attribute) and parent.attr.value == "clear":
-            yield read
+            found.append((read, None))
         if isinstance(parent, cst.Subscript) and isinstance(model.parent(parent), cst.Del):
-            yield read
+            found.append((read, None))
+    return found
 
 
 def _mentions(model: Model, value: cst.CSTNode, binding: Binding) -> bool:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import libcst as cst
 
 from torchlint.analyses.gradients import Reset, may_reset, modules_of_optimizer, resets
+from torchlint.analyses.once import once_for_each
 from torchlint.finding import Confidence
 from torchlint.semantics.dataflow import text
 from torchlint.semantics.entities import Call, Function, Loop, Role
@@ -114,7 +115,7 @@ def _cycle(step: Call, known: _Resets, model: Model) -> Cycle | None:
     if closure is not None and _evaluates_often(optimizer, model):
         regions = [_region(closure.calls, [closure], None)]
     else:
-        regions = [_region(loop.calls, [], loop) for loop in _repeating(step, [optimizer], model)]
+        regions = [_region_of_loop(model, loop) for loop in _repeating(step, [optimizer], model)]
         if not regions and _is_called_per_batch(step.function):
             regions = [_region(step.function.calls, [step.function], None)]
     reached = {_reached(region, step, optimizer, known, model) for region in regions}
@@ -125,11 +126,22 @@ def _cycle(step: Call, known: _Resets, model: Model) -> Cycle | None:
     return Cycle(step, optimizer, backward, regions[0].loop, closure, found, confidence)
 
 
+def _may_be_reset(model: Model, region: _Region) -> bool:
+    if region.loop is not None:
+        return _may_be_reset_in_loop(model, region.loop)
+    return any(may_reset(call, model) for call in region.calls)
+
+
+@once_for_each
+def _may_be_reset_in_loop(model: Model, loop: Loop) -> bool:
+    return any(may_reset(call, model) for call in _region_of_loop(model, loop).calls)
+
+
 def _reached(
     region: _Region, step: Call, optimizer: cst.BaseExpression, known: _Resets, model: Model
 ) -> Reached | None:
     """What resets there are for a step that a region repeats; None where they suffice, or are not all in sight."""
-    if _made_inside(optimizer, region, model) or any(may_reset(call, model) for call in region.calls):
+    if _made_inside(optimizer, region, model) or _may_be_reset(model, region):
         return None
     inside = known.inside(region)
     if not inside:
@@ -287,6 +299,11 @@ def _leaves(step: Call, loop: Loop, model: Model) -> bool:
             return False
         node = outer
     return False
+
+
+@once_for_each
+def _region_of_loop(_: Model, loop: Loop) -> _Region:
+    return _region(loop.calls, [], loop)
 
 
 def _region(calls: Iterable[Call], functions: Iterable[Function], loop: Loop | None) -> _Region:

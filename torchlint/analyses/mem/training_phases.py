@@ -8,6 +8,7 @@ import libcst as cst
 
 from torchlint.analyses.callers_by_name import may_run_without_gradients
 from torchlint.analyses.loops.phases import condition, separates_phases
+from torchlint.analyses.once import once_for_each
 from torchlint.semantics.tree import walk
 
 if TYPE_CHECKING:
@@ -37,13 +38,21 @@ def training_phase(model: Model, forward: Call) -> tuple[cst.CSTNode, str] | Non
 
 def _is_switched_by_callers(model: Model, function: Function) -> bool:
     entered = [function]
+    seen = {function}
     for entry in entered:  # it grows while the loop runs
-        grads = [model.grad_enabled(call.node) for call in entry.callers]
-        grads += [call.grad_enabled for call in entry.foreign_callers]
-        if any(grad is not True for grad in grads) or may_run_without_gradients(model, entry):
+        if _is_switched_at_a_call(model, entry):
             return True
-        entered.extend({call.function: None for call in entry.callers if call.function not in entered})
+        above = [call.function for call in entry.callers if call.function not in seen]
+        seen.update(above)
+        entered.extend(dict.fromkeys(above))
     return False
+
+
+@once_for_each
+def _is_switched_at_a_call(model: Model, function: Function) -> bool:
+    grads = [model.grad_enabled(call.node) for call in function.callers]
+    grads += [call.grad_enabled for call in function.foreign_callers]
+    return any(grad is not True for grad in grads) or may_run_without_gradients(model, function)
 
 
 def _training_guard(model: Model, backward: Call, loop: Loop | None, forward: Call) -> Guard | None:
