@@ -8,13 +8,14 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
+from torchlint.analyses.once import once_for_each
 from torchlint.semantics.dataflow import reaches
 from torchlint.semantics.tree import walk
 from torchlint.semantics.values import Kind
 
 if TYPE_CHECKING:
     from torchlint.analyses.mem.needless_graph import Evaluation
-    from torchlint.semantics.entities import Binding, Call
+    from torchlint.semantics.entities import Binding, Call, Function
     from torchlint.semantics.model import Model
 
 _SWITCHES = frozenset({"torch.no_grad", "torch.inference_mode"})
@@ -48,6 +49,12 @@ def switches_off(block: cst.With, model: Model) -> bool:
     """`with torch.no_grad():`"""
     managers = [item.item.func for item in block.items if isinstance(item.item, cst.Call)]
     return any(model.qualified(manager) in _SWITCHES for manager in managers)
+
+
+@once_for_each
+def passes_of(model: Model, function: Function) -> list[Call]:
+    """The forward passes that a function makes itself."""
+    return [call for call in function.calls if call.is_forward]
 
 
 def goes_on_elsewhere(region: cst.CSTNode, found: Evaluation, model: Model) -> Call | None:
@@ -99,9 +106,9 @@ def _has_cut(node: cst.CSTNode, model: Model) -> bool:
 def made_for_it(region: cst.CSTNode, found: Evaluation, model: Model) -> Call | None:
     """A forward pass above a region, of whose result nothing but the region makes use."""
     block, start = model.parent(region), model.span(region)[0]
-    for call in found.forward.function.calls:
+    for call in passes_of(model, found.forward.function):
         line = model.statement(call.node)
-        if not call.is_forward or model.grad_enabled(call.node) is False or model.parent(line) is not block:
+        if model.grad_enabled(call.node) is False or model.parent(line) is not block:
             continue
         match model.parent(call.node):
             case cst.Assign(targets=[cst.AssignTarget(target=cst.Name() as name)]) if model.span(line)[1] <= start:

@@ -21,7 +21,7 @@ from torchlint.semantics.tree import last_name, walk
 
 from .._rows import row_around
 from ._cuts import needless_cuts, outermost
-from ._going_on import goes_on, goes_on_elsewhere, made_for_it, switches_off, with_those_between
+from ._going_on import goes_on, goes_on_elsewhere, made_for_it, passes_of, switches_off, with_those_between
 
 if TYPE_CHECKING:
     from torchlint.analyses.mem.needless_graph import Evaluation
@@ -80,9 +80,8 @@ def _check(found: Evaluation, model: Model) -> None:
 def _region_edits(rewriter: Rewriter, model: Model, found: Evaluation, name: str) -> list[Edit]:
     _check(found, model)
     region = found.region
-    passes = (call for call in found.forward.function.calls if call.is_forward)
-    inside = [call for call in passes if region in model.ancestors(call.node)]
-    if all(_is_switched_there(call, model) for call in (found.forward, *inside)):
+    inside = (call for call in passes_of(model, found.forward.function) if region in model.ancestors(call.node))
+    if _is_switched_there(found.forward, model) and all(_is_switched_there(call, model) for call in inside):
         raise NoFixError("the function of another file that it calls is to switch autograd off itself")
     if found.extent is Extent.FUNCTION:
         if not isinstance(region, cst.FunctionDef):
@@ -229,9 +228,8 @@ def _is_all_of_a_step(region: cst.CSTNode, found: Evaluation, model: Model) -> b
     """Whether a statement behind a region makes a loss of its result, one of integers, too, and nothing else there runs
     a network: that is no evaluation, whatever becomes of the loss."""
     loops = model.loops_around(region)
-    beside = (
-        call for call in found.forward.function.calls if model.loops_around(call.node) == loops and call.is_forward
-    )
+    passes = passes_of(model, found.forward.function)
+    beside = (call for call in passes if model.loops_around(call.node) == loops)
     if any(
         region not in model.ancestors(call.node) and not LOSS_NAMES.search(last_name(call.node.func)) for call in beside
     ):
@@ -254,9 +252,9 @@ def _left_out(region: cst.CSTNode, found: Evaluation, model: Model) -> cst.Call 
     network, targets = model.code(found.forward.node.func), _targets(region, model)
     branches = set(_blocks_of_chain(region, model)) - {model.parent(region)}
     trains = _takes_gradients_beside(region, model)
-    for call in found.forward.function.calls:
+    for call in passes_of(model, found.forward.function):
         line = model.statement(call.node)
-        if not call.is_forward or model.grad_enabled(call.node) is not True or line is region:
+        if model.grad_enabled(call.node) is not True or line is region:
             continue
         beside = model.parent(line) is model.parent(region) and model.code(call.node.func) == network
         instead = model.parent(line) in branches and bool(targets & _targets(line, model))

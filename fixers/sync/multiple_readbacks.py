@@ -157,6 +157,10 @@ def _lines(names: list[str], function: str, tensors: list[str], indent: str, mod
     return [f"{left}{function}([", *(f"    {tensor}," for tensor in tensors), "]).tolist()"]
 
 
+def _spoken_of(model: Model) -> frozenset[cst.CSTNode]:
+    return frozenset(read.node for each in model.once(numbers).again for read in (each.first, each.read))
+
+
 def _named(model: Model, again: Again) -> Fix:
     """The name that the first read is given, or one that it gets now, in the place of the second."""
     first, read = again.first, again.read
@@ -169,8 +173,7 @@ def _named(model: Model, again: Again) -> Fix:
     rewriter = Rewriter(model)
     edits: list[Edit] = []
     beside = [other for other in later_reads(model, first) if first.how in _PLAIN and not is_told(model, other.node)]
-    spoken_of = (read.node for each in model.once(numbers).again for read in (each.first, each.read))
-    taken = {*spoken_of, *(other.node for other in beside)}
+    taken = model.once(_spoken_of).union(other.node for other in beside)
     if (stays := read_twice_elsewhere(model, first, taken)) is not None:
         raise NoFixError(f"the number is read twice as well on {model.place(stays)}, which would stay so")
     is_written = any(written_between(model, first, other) is not Written.NEVER for other in (read, *beside))

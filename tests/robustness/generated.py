@@ -117,6 +117,86 @@ def device_branches(n: int) -> str:
     )
 
 
+def _step(lines: str) -> str:
+    return "def step(model, loader, optimizer, criterion):\n    for x, y in loader:\n" + lines
+
+
+def inner_loops(n: int) -> str:
+    """With a forward pass in each, and with a sum that all add to."""
+    inner = "        for b# in range(3):\n            total = total + model(x)[b#].item()\n"
+    return _step("        total = 0\n" + _lines(inner, n) + STEP)
+
+
+def sums_of_inner_loops(n: int) -> str:
+    return _step("        x = 0\n" + _lines("        for b# in y:\n            x = x + b# * y[b#]\n", n) + STEP)
+
+
+def many_losses(n: int) -> str:
+    made = _lines("        x# = criterion(model(x.cuda()), y.cuda())\n", n)
+    summed = "        x = " + " + ".join(f"x{i}" for i in range(n)) + "\n"
+    return _step(made + summed + STEP + _lines("        print(x#.item())\n", n))
+
+
+def many_prints(n: int) -> str:
+    return _step(STEP + _lines("        print('#', loss.item())\n", n))
+
+
+def many_appends(n: int) -> str:
+    return "rows = []\n\n" + _step(STEP + "        rows.append(loss)\n" * n)
+
+
+def many_loaders(n: int) -> str:
+    return (
+        "from torch.utils.data import DataLoader\n\ndef load(rows, model):\n"
+        + _lines("    loader# = DataLoader(rows, batch_size=#, shuffle=True)\n", n)
+        + _lines("    for x in loader#:\n        model(x.cuda())\n", n)
+    )
+
+
+def many_optimizers(n: int) -> str:
+    return (
+        "def fit(model, loader):\n"
+        + _lines("    o# = torch.optim.SGD(model.parameters(), lr=0.1)\n", n)
+        + "    for x in loader:\n        loss = model(x.cuda()).sum()\n"
+        + _lines("        o#.zero_grad()\n", n)
+        + "        loss.backward()\n"
+        + _lines("        o#.step()\n", n)
+    )
+
+
+def many_comprehensions(n: int) -> str:
+    return "def f(model, xs):\n" + _lines("    y# = [model(x).item() for x in xs]\n", n)
+
+
+def many_timings(n: int) -> str:
+    timed = "    start = time.time()\n    y = model(x.cuda())\n    print(time.time() - start)\n"
+    return "import time\n\ndef f(model, x):\n" + timed * n
+
+
+def loops_over_rows(n: int) -> str:
+    return "def f(a, b, n):\n" + _lines("    for i in range(n):\n        a[i] = b[i] * #\n", n) + "    return a\n"
+
+
+def many_tries(n: int) -> str:
+    tried = "    try:\n        y = model(x)\n    except ValueError:\n        y = None\n"
+    return "def f(model, x):\n" + tried * n + "    return y\n"
+
+
+def mutual_training(n: int) -> str:
+    return "".join(
+        f"def r{i}(model, x, optimizer):\n    loss = model(x).sum()\n    loss.backward()\n    optimizer.step()\n"
+        f"    r{(i + 1) % n}(model, x, optimizer)\n    r{(i * 7 + 3) % n}(model, x, optimizer)\n\n"
+        for i in range(n)
+    )
+
+
+def chain_of_classes(n: int) -> str:
+    first = "class C0(nn.Module):\n    def f0(self, x):\n        return x\n\n"
+    return first + "".join(
+        f"class C{i}(C{i - 1}):\n    def f{i}(self, x):\n        return self.f{i - 1}(x)\n\n" for i in range(1, n)
+    )
+
+
 Program = Callable[[int], str]
 PROGRAMS: dict[Program, int] = {
     sum_of_terms: 1500,
@@ -136,6 +216,19 @@ PROGRAMS: dict[Program, int] = {
     many_trainings: 60,
     shared_global: 200,
     device_branches: 400,
+    inner_loops: 24,
+    sums_of_inner_loops: 200,
+    many_losses: 100,
+    many_prints: 200,
+    many_appends: 60,
+    many_loaders: 100,
+    many_optimizers: 100,
+    many_comprehensions: 200,
+    many_timings: 100,
+    loops_over_rows: 100,
+    many_tries: 200,
+    mutual_training: 100,
+    chain_of_classes: 100,
 }
 """Each with the size at which the tests run it."""
 

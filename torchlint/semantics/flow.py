@@ -33,10 +33,13 @@ class Flow:
     def __init__(self, scopes: Scopes, qualified: Callable[[cst.CSTNode | None], str | None]) -> None:
         self._scopes = scopes
         self._qualified = qualified
+        self._known: dict[Binding, bool | None] = {}
 
     def reaches_backward(self, binding: Binding) -> bool | None:
-        self._seen: set[object] = set()
-        return self._binding(binding)
+        if binding not in self._known:
+            self._seen: set[object] = set()
+            self._known[binding] = self._binding(binding)
+        return self._known[binding]
 
     @staticmethod
     def _worst(results: list[bool | None]) -> bool | None:

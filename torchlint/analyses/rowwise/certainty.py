@@ -231,7 +231,7 @@ class Certainty:
         """`believed`: the model takes it for a tensor, which it also does with what a module returns."""
         reads = self._reads_of(binding, self._writes_read_at(binding, node))
         here = conditions(self._model, node)  # on another way, the name may be something else
-        same_way = tuple(read for read in reads if not exclude(conditions(self._model, read), here))
+        same_way = tuple(read for read in reads if not here or not exclude(conditions(self._model, read), here))
         if same_way not in self._used:
             self._used[same_way] = evidence(self._model, same_way)
         needed = Evidence.ARRAY if believed else Evidence.TENSOR

@@ -217,7 +217,7 @@ def _settled(model: Model, writes: list[Write], loop: Loop) -> cst.Assign | cst.
             )
         if makes_number and isinstance(statement, (cst.Assign, cst.AugAssign)):
             block = model.parent(model.statement(statement))
-            if any(above is block for above in model.ancestors(loop.node)) and is_before(model, loop.node, statement):
+            if is_before(model, loop.node, statement) and any(above is block for above in model.ancestors(loop.node)):
                 return statement
     return None
 
@@ -260,8 +260,10 @@ def _is_double(node: cst.BaseExpression) -> bool:
 
 def _is_settled(model: Model, read: cst.CSTNode, settled: cst.Assign | cst.AugAssign | None) -> bool:
     """Whether the read stands behind the settling statement, in its block, and sees the number that it made."""
+    if settled is None:
+        return False
     above = list(model.ancestors(read))
-    if settled is None or settled in above:
+    if settled in above:
         return False
     return any(block in above for block in blocks_around(settled, model)) and is_before(model, settled, read)
 

@@ -21,6 +21,7 @@ from torchlint.semantics.dataflow import hold_the_same
 if TYPE_CHECKING:
     from collections.abc import Container, Iterator
 
+    from torchlint.semantics.entities import Binding
     from torchlint.semantics.model import Model
 
 FORMATTED = "format"
@@ -79,11 +80,8 @@ def numbers(model: Model) -> Numbers:
 def later_reads(model: Model, first: Readback) -> Iterator[Readback]:
     """What reads the number of a first read later in the same step and is no finding of its own: an assertion, or
     `f"{loss:.4f}"`."""
-    binding, found = model.binding(first.tensor), model.once(numbers)
-    told = {first.node, *(again.read.node for again in found.again), *(read.node for read in found.single)}
-    told |= {read.node for several in found.several for read in several.reads}
-    for node, tensor, how in (*reads(model), *_formatted(model)):
-        if node in told or how not in (first.how, FORMATTED) or model.binding(tensor) is not binding:
+    for node, tensor, how in model.once(_untold).get(model.binding(first.tensor), ()):
+        if node is first.node or how not in (first.how, FORMATTED):
             continue
         read = replace(first, node=node, tensor=tensor)
         is_later = model.function(node) is model.function(first.node) and is_before(model, first.node, node)
@@ -103,6 +101,22 @@ def read_twice_elsewhere(model: Model, first: Readback, taken: Container[cst.CST
     others = [read for read in others if model.function(read.node) is model.function(first.node)]
     pairs = ((read, again) for read in others for again in others if is_before(model, read.node, again.node))
     return next((again.node for read, again in pairs if _reads_the_same(model, read, again)), None)
+
+
+def _told(model: Model) -> set[cst.BaseExpression]:
+    found = model.once(numbers)
+    told = {*(again.read.node for again in found.again), *(read.node for read in found.single)}
+    return told | {read.node for several in found.several for read in several.reads}
+
+
+def _untold(model: Model) -> dict[Binding | None, list[tuple[cst.BaseExpression, cst.BaseExpression, str]]]:
+    """What else reads numbers, by their variables."""
+    told = model.once(_told)
+    found: dict[Binding | None, list[tuple[cst.BaseExpression, cst.BaseExpression, str]]] = {}
+    for node, tensor, how in (*reads(model), *_formatted(model)):
+        if node not in told:
+            found.setdefault(model.binding(tensor), []).append((node, tensor, how))
+    return found
 
 
 def _formatted(model: Model) -> Iterator[tuple[cst.BaseExpression, cst.BaseExpression, str]]:

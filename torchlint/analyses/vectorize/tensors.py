@@ -221,9 +221,11 @@ class Tensors:
             return facts
         tensor = facts.tensor or (len(binding.writes) == 1 and self._has_methods_of_tensors(binding, place))
         array = tensor
-        for proof in self._uses.proofs(binding):
-            if not self._uses.surely_read(proof.read, write, place):
+        told: set[object] = set()
+        for proof in self._uses.proofs(binding, place):
+            if proof[1:] in told or not self._uses.surely_read(proof.read, write, place):
                 continue
+            told.add(proof[1:])
             tensor = tensor or proof.of_tensor
             array = array or proof.of_array
             if proof.rank is not None:

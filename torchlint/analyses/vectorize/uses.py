@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from itertools import takewhile
+from operator import itemgetter
 from typing import TYPE_CHECKING, NamedTuple
 
 import libcst as cst
@@ -29,7 +30,7 @@ class Proof(NamedTuple):
     least: int  # dimensions
 
 
-def _known_proofs(_: Model) -> dict[Binding, list[Proof]]:
+def _known_proofs(_: Model) -> dict[Binding, dict[cst.CSTNode, list[tuple[int, Proof]]]]:
     return {}
 
 
@@ -48,16 +49,24 @@ class Uses:
         self._model = model
         self._reaching = reaching
 
-    def proofs(self, binding: Binding) -> list[Proof]:
-        """The reads of a variable that say something of it."""
+    def proofs(self, binding: Binding, place: cst.CSTNode) -> list[Proof]:
+        """The reads of a variable that say something of it, of those that may surely run before a place: in the blocks
+        that it is in."""
         known = self._model.once(_known_proofs)
         if binding not in known:
-            found = (
-                Proof(read, self.proves_tensor(read), self.proves_array(read), *self.dimensions_used(read))
-                for read in binding.reads
-            )
-            known[binding] = [proof for proof in found if any(proof[1:]) or proof.rank is not None]
-        return known[binding]
+            known[binding] = self._by_block(binding)
+        blocks = (place, *self._model.ancestors(place)) if known[binding] else ()
+        found = (each for block in blocks for each in known[binding].get(block, ()))
+        return [proof for _, proof in sorted(found, key=itemgetter(0))]
+
+    def _by_block(self, binding: Binding) -> dict[cst.CSTNode, list[tuple[int, Proof]]]:
+        found: dict[cst.CSTNode, list[tuple[int, Proof]]] = {}
+        for number, read in enumerate(binding.reads):
+            statement = _always_read_in(self._model, read)
+            proof = Proof(read, self.proves_tensor(read), self.proves_array(read), *self.dimensions_used(read))
+            if statement is not None and (any(proof[1:]) or proof.rank is not None):
+                found.setdefault(self._reaching.block(statement), []).append((number, proof))
+        return found
 
     def proves_tensor(self, read: cst.CSTNode) -> bool:
         """Whether a use takes tensors and nothing else."""
