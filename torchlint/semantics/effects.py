@@ -34,9 +34,23 @@ def classify(call: Call, parent: cst.CSTNode | None) -> None:
     ) or call.callee == "torch.autograd.backward"
     if call.is_backward and _is_taken_apart(parent):
         call.is_backward = False  # `x, log_det = flow.backward(z)`: the way back through a flow, not through a graph
+    call.is_backward |= _trains_on(call)
     is_engine_step = method == "step" and receiver.ref == frameworks.ENGINE  # which leaves no gradients behind
     call.is_optimizer_step = is_engine_step or (method == "step" and _steps(call, receiver))
     call.is_zero_grad = is_engine_step or "zero_grad" in method or (call.callee or "").endswith("zero_grad")
+
+
+def _trains_on(call: Call) -> bool:
+    """`loss_scaler(loss, optimizer, clip_grad=1.0)` of timm: what gets a loss and an optimizer and is out of sight."""
+    if call.method is not None or call.target is not None or call.foreign is not None or call.targets_class is not None:
+        return False
+    if any(arg.keyword is not None or arg.star for arg in call.node.args[:2]):
+        return False
+    loss, optimizer = call.argument("", 0).value, call.argument("", 1)
+    if not loss.carries or (loss.rank != 0 and "scaler" not in last_name(call.node.func).lower()):
+        return False
+    is_named = optimizer.value.kind is Kind.UNKNOWN and looks_like_optimizer(last_name(optimizer.node))
+    return optimizer.value.kind is Kind.OPTIMIZER or is_named
 
 
 def _is_taken_apart(parent: cst.CSTNode | None) -> bool:

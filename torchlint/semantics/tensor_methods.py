@@ -95,9 +95,15 @@ _KEEPING_DTYPE = ("clone", "contiguous", "pin_memory", "share_memory_")
 # a network made them, nothing is known by an attribute's name.
 _OUTPUTS = frozenset(
     """
-    loss logits last_hidden_state hidden_states attentions encoder_last_hidden_state pooler_output image_embeds
-    text_embeds logits_per_image logits_per_text start_logits end_logits pred_masks pred_boxes sample latents
-    prediction_logits past_key_values
+    loss logits last_hidden_state encoder_last_hidden_state pooler_output image_embeds text_embeds logits_per_image
+    logits_per_text start_logits end_logits pred_masks pred_boxes sample latents prediction_logits
+    """.split()
+)
+# One tensor of each layer.
+_LAYERS = frozenset(
+    """
+    hidden_states attentions past_key_values cross_attentions encoder_hidden_states encoder_attentions
+    decoder_hidden_states decoder_attentions
     """.split()
 )
 
@@ -106,6 +112,8 @@ def tensor_attribute(owner: Value, name: str) -> Value:
     """An attribute of a tensor, or of a batch of which it may be a part."""
     entry = torch_api.attribute(name)
     if entry is None:
+        if name in _LAYERS and owner.kind is not Kind.BATCH:
+            return Value(Kind.TUPLE, owner.grad, owner.place, element=owner, origins=owner.origins)
         is_tensor = owner.kind is Kind.BATCH or name in _OUTPUTS
         return owner if is_tensor else Value(grad=owner.grad, place=owner.place, origins=owner.origins)
     if not entry.results or entry.results[0][0] not in TENSORS:

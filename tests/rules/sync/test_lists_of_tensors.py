@@ -123,3 +123,30 @@ def test_what_a_function_in_sight_returns_beside_a_tensor_may_be_a_list(
     source = Source.read(tmp_path / "main.py")
     found = lint(source, Settings.selecting("SYNC07"), strict=True, project=Project())
     assert len([finding for finding in found if "lengths" in finding.message]) == count
+
+
+LAYERS = """
+import torch
+
+
+def shown(model: torch.nn.Module, loader):
+    found = []
+    for tokens in loader:
+        with torch.no_grad():
+            out = model(tokens.cuda())
+        found.append([each.cpu() for each in {read}])
+    return found
+"""
+
+
+@pytest.mark.parametrize(
+    ("read", "count"),
+    [
+        ("out.attentions", 0),
+        ("getattr(out, 'hidden_states', None)", 0),
+        ("out.hidden_states[-1]", 1),
+        ("out.logits", 1),
+    ],
+)
+def test_a_tensor_of_each_layer_is_no_row_of_one(read: str, count: int) -> None:
+    assert len(findings(LAYERS.format(read=read), "SYNC07")) == count

@@ -170,7 +170,7 @@ class _Finder:
                 return True
             if cls.is_module and function.name in ("forward", "__init__", "__call__"):
                 return True
-            if is_in_constructor(function) or is_network_by_hand(function, self._model):
+            if is_in_constructor(function, self._model) or is_network_by_hand(function, self._model):
                 return True
         if function.passed_around and "ignite" in self._model.frameworks:
             return True

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
+from torchlint.analyses.rowwise.setting_up import builds
 from torchlint.semantics.values import Kind
 
 if TYPE_CHECKING:
@@ -30,13 +31,7 @@ def is_network_by_hand(function: Function, model: Model) -> bool:
     return any((call.callee or "").startswith("torch.nn.") and call.value.kind is Kind.MODULE for call in calls)
 
 
-def is_in_constructor(function: Function) -> bool:
+def is_in_constructor(function: Function, model: Model) -> bool:
     """Whether a method is a part of a constructor, or runs once for that of a module, which asks what shapes its layers
-    return."""
-    if _PART_OF_CONSTRUCTOR.fullmatch(function.name):
-        return True
-    callers = [] if function.foreign_callers or function.passed_around else function.callers
-    return bool(callers) and all(
-        call.function.name == "__init__" and call.function.cls is not None and call.function.cls.is_module
-        for call in callers
-    )
+    return, or what their means are."""
+    return _PART_OF_CONSTRUCTOR.fullmatch(function.name) is not None or builds(model, function)

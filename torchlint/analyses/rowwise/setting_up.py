@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from torchlint.semantics.entities import Function, Loop
     from torchlint.semantics.model import Model
 
-_DEPTH = 3
+_DEPTH = 4
 _PARAMETER = "torch.nn.Parameter"
 
 

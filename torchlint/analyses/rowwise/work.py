@@ -310,10 +310,14 @@ class _Finder:
         return is_host_value(kept.value)
 
     def _is_written_out(self, kept: Kept, trace: Trace) -> bool:
-        """Whether numbers become a text, or entries of a dict for which nothing is computed: one by one, anyway."""
+        """Whether numbers become a text, or entries of a dict, or rows those of a list, for which nothing is computed:
+        one by one, anyway."""
         binding = self._model.binding(without_subscripts(kept.node))
         kinds = {self._model.value(write.target).kind for write in binding.writes} if binding is not None else set()
-        return Kind.STRING in kinds or (Kind.DICT in kinds and not costly.computes(trace.steps))
+        if Kind.STRING in kinds or costly.computes(trace.steps):
+            return Kind.STRING in kinds
+        is_row = kept.sink is Sink.COUNT and kept.value is not None and self._model.value(kept.value).is_tensor
+        return Kind.DICT in kinds or (Kind.LIST in kinds and is_row)
 
     def _are_of_rows(self, path: Path, trace: Trace) -> bool:
         """Whether all that is kept, where these branches are taken, depends on rows alone. Beside a row of a tensor,

@@ -1,0 +1,71 @@
+"""MEM05: what only the constructor of a network runs, and what something out of sight takes gradients of."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.support import findings
+
+CENTRED = """
+import torch
+from torch import nn
+
+
+class Centred({base}):
+    def __init__(self, points):
+        super().__init__()
+        self.net = nn.Linear(3, 3)
+        {made}
+
+    def load(self, points):
+        self.means = self.statistics(points)
+
+    def statistics(self, points):
+        self.net.eval()
+        return self.net(points).mean(0).tolist()
+
+    def evaluate(self, batches):
+        {run}
+"""
+
+
+@pytest.mark.parametrize(
+    ("base", "made", "run", "count"),
+    [
+        ("nn.Module", "self.load(points)", "pass", 0),
+        ("nn.Module", "self.load(points)", "return [self.statistics(x) for x in batches]", 1),
+        ("nn.Module", "pass", "pass", 1),
+        ("object", "self.load(points)", "pass", 1),
+    ],
+)
+def test_statistics_of_the_constructor_are_made_once(base: str, made: str, run: str, count: int) -> None:
+    assert len(findings(CENTRED.format(base=base, made=made, run=run), "MEM05")) == count
+
+
+ENGINE = """
+import torch
+from timm.data import Mixup
+
+
+def train_one_epoch(model: torch.nn.Module, criterion: torch.nn.CrossEntropyLoss, loader, optimizer, device, {scaler}):
+    model.eval()
+    for x, y in loader:
+        x, y = x.to(device), y.to(device)
+        loss = criterion(model(x), y)
+        print(loss.item())
+        optimizer.zero_grad()
+        {stepped}
+"""
+
+
+@pytest.mark.parametrize(
+    ("scaler", "stepped", "count"),
+    [
+        ("loss_scaler", "loss_scaler(loss, optimizer, clip_grad=1.0)", 0),
+        ("scaler", "scaler(loss, optimizer, parameters=model.parameters())", 0),
+        ("meter", "meter(loss.item(), optimizer)", 1),
+        ("meter", "print(loss.item())", 1),
+    ],
+)
+def test_what_gets_a_loss_and_an_optimizer_trains(scaler: str, stepped: str, count: int) -> None:
+    assert len(findings(ENGINE.format(scaler=scaler, stepped=stepped), "MEM05")) == count

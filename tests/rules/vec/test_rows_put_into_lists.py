@@ -1,0 +1,33 @@
+"""VEC01: rows that go into places of a list stay apart, unless something is computed of them."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.support import findings
+
+PICTURES = """
+import numpy as np
+import torch
+
+
+def sample(frames, count):
+    views = np.arange(0, count * 2, 2)
+    pictures = torch.zeros(count * 2, 3, 8, 8).cuda()
+    kept = {kept}
+    for place, view in enumerate(views):
+        {store}
+    return kept
+"""
+
+
+@pytest.mark.parametrize(
+    ("kept", "store", "count"),
+    [
+        ("[[None] * count for _ in range(frames)]", "kept[0][place] = pictures[view].unsqueeze(0)", 0),
+        ("[None] * count", "kept[place] = pictures[view].unsqueeze(0)", 0),
+        ("torch.zeros(count, 1, 3, 8, 8)", "kept[place] = pictures[view].unsqueeze(0)", 1),
+    ],
+)
+def test_a_list_keeps_rows_apart(kept: str, store: str, count: int) -> None:
+    assert len(findings(PICTURES.format(kept=kept, store=store), "VEC01")) == count
