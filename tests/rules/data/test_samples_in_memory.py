@@ -209,6 +209,7 @@ class Tagger:
     def examples(self, path):
         if self.lazily:
             found = Lines(path)
+        {several}
         else:
             found = {other}
         return found
@@ -220,8 +221,17 @@ class Tagger:
 """
 
 
+SEVERAL = "elif path == 'text':\n            found = Lines('text/' + path)"
+
+
 @pytest.mark.parametrize(
-    ("other", "count"), [("TensorDataset(torch.ones(8, 3))", 0), ("Lines(path + 'test')", 1), ("ImageFolder(path)", 1)]
+    ("several", "other", "count"),
+    [
+        ("", "TensorDataset(torch.ones(8, 3))", 0),
+        ("", "Lines(path + 'test')", 1),
+        ("", "ImageFolder(path)", 1),
+        (SEVERAL, "TensorDataset(torch.ones(8, 3))", 1),
+    ],
 )
-def test_what_may_be_tensors_in_memory_just_as_well_needs_no_workers(other: str, count: int) -> None:
-    assert len(findings(EITHER.format(other=other), "DATA01")) == count
+def test_what_may_be_tensors_in_memory_just_as_well_needs_no_workers(several: str, other: str, count: int) -> None:
+    assert len(findings(EITHER.format(several=several, other=other), "DATA01")) == count

@@ -135,19 +135,21 @@ def _is_given_list(source: cst.CSTNode, model: Model) -> bool:
 
 
 def memory(node: cst.BaseExpression | None, model: Model, wrappers: frozenset[cst.CSTNode] = frozenset()) -> Memory:
-    """Where the samples of a dataset are. Of a dataset that is one of several, or made of them, all must agree. In
-    `data = Part(data)` of a loop, what is wrapped may be a wrapper once more, of which nothing new is learnt."""
+    """Where the samples of a dataset are. Of a dataset that is one of several, or made of them, all must agree, but for
+    few that lie in memory. In `data = Part(data)` of a loop, what is wrapped may be a wrapper once more, of which
+    nothing new is learnt."""
     if node is None or _is_stretch(node, model):
         return Memory.UNKNOWN if node is None else Memory.HELD
     sources = [source for source in leaves(node, model) if source not in wrappers]
-    found = {_memory(source, model, wrappers) for source in sources} or {Memory.UNKNOWN}
+    places = [_memory(source, model, wrappers) for source in sources] or [Memory.UNKNOWN]
+    found = set(places)
     if found == {Memory.UNKNOWN} and not any(_is_made_here(source, model) for source in sources):
         value = model.value(node)
         return _memory_by_name(value.ref, model) if value.kind is Kind.DATASET else Memory.UNKNOWN
     if Memory.STREAM in found:
         return Memory.STREAM
     if len(found) > 1:
-        is_held = Memory.HELD in found and _is_one_of(sources, node, model)
+        is_held = 2 * places.count(Memory.HELD) >= len(places) and _is_one_of(sources, node, model)
         return Memory.COMPUTED if found & _WORK and not is_held else Memory.UNKNOWN
     return found.pop()
 
