@@ -27,6 +27,7 @@ def make(data, part="test", shuffle=False):
 ONE = "loader = DataLoader(data, 8, sampler=sampler)"
 IN_TRAINING = 'loader = DataLoader(data, 8, sampler=sampler) if part == "train" else DataLoader(data, 8)'
 ELSE = 'loader = DataLoader(data, 8) if part == "train" else DataLoader(data, 8, sampler=sampler)'
+ALONE = 'if part == "alone":\n        return DataLoader(data, 8)\n    ' + ONE
 
 USER = """
 def both(train, test):
@@ -58,6 +59,7 @@ def _program(shuffle: str, loaders: str, train: str, drawn: str = "train_loader"
     [
         ("shuffle", ONE, "shuffle=True"),
         ("shuffle", ONE, "'train', True"),
+        ("shuffle", ALONE, "shuffle=True"),
         ("part == 'train'", ONE, "part='train'"),
         ("part != 'test'", ONE, "'train'"),
         ("(part == 'train')", IN_TRAINING, "'train'"),

@@ -269,16 +269,19 @@ def _epochs_of_callers(sampler: Call, loader: Call, model: Model) -> StaleSample
     if shuffles(sampler) and function.callers:
         return None
     returned = [value for s in function.returns if (value := s.value) is not None and not is_name(value, "None")]
-    places = [_place_of(loader, value, model) for value in returned]
-    if None in places or len(set(places)) != 1 or any(map(_sets_epochs, (model.source, *model.users()))):
+    if any(map(_sets_epochs, (model.source, *model.users()))):
         return None
     for home, call in chain(((model, call) for call in function.callers), model.calls_elsewhere(function)):
         told = Told(call, home, function, model)
         if not told.shuffles(sampler) or not told.may_reach(loader.node):
             continue
+        reached = [value for value in returned if told.may_reach(value)]
+        places = [_place_of(loader, value, model) for value in reached]
+        if None in places or len(set(places)) != 1:
+            continue
         found = _epochs_with(sampler, loader, call, places[0], home, model)
         if found is not None and not any(map(_sets_epochs, (home.source, *home.neighbours()))):
-            made = {node for value in returned for node in model.value(_part(value, places[0])).origins}
+            made = {node for value in reached for node in model.value(_part(value, places[0])).origins}
             return replace(found, only=all(node is loader.node or not told.may_reach(node) for node in made))
     return None
 
