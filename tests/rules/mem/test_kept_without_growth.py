@@ -291,3 +291,9 @@ UPDATE = "opt.step()\n        opt.zero_grad()\n        "
 def test_a_list_that_each_update_empties_does_not_grow(freed: str, update: str, show: str, count: int) -> None:
     code = COLLECTED.format(freed=freed, update=update, show=show)
     assert len(findings(SETUP + code, "MEM01")) == count
+
+
+def test_a_sum_that_each_update_begins_anew_is_cut_all_the_same() -> None:
+    code = COLLECTED.format(freed="loss.backward()", update=UPDATE + "total = 0", show="print(total)")
+    summed = code.replace("losses = []", "total = 0").replace("losses.append(loss)", "total += loss")
+    assert len(findings(SETUP + summed, "MEM02")) == 1

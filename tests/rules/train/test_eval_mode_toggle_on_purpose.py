@@ -37,3 +37,25 @@ net.eval()
 )
 def test_training_mode_is_asked_for(first: str, before: str, count: int) -> None:
     assert len(findings(SETUP + ADAPTED.format(first=first, before=before), "TRAIN04")) == count
+
+
+UNDONE = """\
+def test(batches):
+    {first}
+    hits = 0
+    for x, y in batches:
+        net.train()
+        with torch.no_grad():
+            hits += (net(x).argmax(1) == y).sum().item()
+    return hits
+
+for epoch in range(3):
+    net.train()
+    train_epoch()
+    print(test(test_loader))
+"""
+
+
+@pytest.mark.parametrize(("first", "count"), [("net.eval()", 1), ("pass", 0)])
+def test_training_mode_that_undoes_evaluation_mode_is_not(first: str, count: int) -> None:
+    assert len(findings(SETUP + UNDONE.format(first=first) + "net.eval()\n", "TRAIN04")) == count

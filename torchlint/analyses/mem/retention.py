@@ -182,7 +182,7 @@ class _Judge:
             return
         if (all(freed) or isinstance(candidate.kept, COLLECTIONS)) and _is_within_step(self._model, lives):
             return  # unlike a rollout, which keeps all that a network has recorded on the way to an update
-        if all(freed) and self._is_emptied_with_update(candidate, lives):
+        if candidate.way is not Way.SUM and all(freed) and self._is_emptied_with_update(candidate, lives):
             return
         if candidate.way is Way.BEST and any(freed):
             return  # one graph at a time, whose buffers are gone

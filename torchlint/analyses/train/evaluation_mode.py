@@ -211,21 +211,16 @@ def _trains_later(model: Model, call: Call) -> bool:
 
 
 def _is_switched_on_purpose(model: Model, call: Call) -> bool:
-    """Whether a function that runs no backward pass puts a network into training mode before it runs it: it may adapt
-    the network to what it tests on, or measure what dropout does."""
-    if call.function.is_module or model.effects(call.function).has("backward"):
-        return False
+    """Whether a function that runs no backward pass puts a network into training mode before it runs it, and not into
+    evaluation mode first: it may adapt the network to what it tests on, or measure what dropout does."""
     network, here = model.binding(call.node.func), model.span(call.node)
-    return any(
-        other.method == "train"
-        and other.receiver is not None
-        and network is not None
-        and model.binding(other.receiver) is network
-        and not other.arguments
-        and not model.guards(other.node)
-        and model.span(other.node) < here
-        for other in call.function.calls
-    )
+    if network is None or call.function.is_module or model.effects(call.function).has("backward"):
+        return False
+    before = (other for other in call.function.calls if other.receiver is not None and model.span(other.node) < here)
+    switches = [other for other in before if model.binding(other.receiver) is network]  # type: ignore[arg-type]
+    if any(other.method == "eval" for other in switches):
+        return False
+    return any(other.method == "train" and not (other.arguments or model.guards(other.node)) for other in switches)
 
 
 def _place(call: Call) -> cst.For | cst.Call:
