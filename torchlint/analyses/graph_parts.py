@@ -55,7 +55,7 @@ class GraphParts:
         self._loop = loop
         self._home = model.function(source)
         self.writes: set[cst.CSTNode] = set()
-        self.reused = self._is_of_function_around(source)
+        self.reused = self._is_of_function_around(source) or self._is_kept_by_object(source)
         self.handed_in: list[Binding] = []
         self._seen: set[cst.CSTNode] = set()
         self._work: list[cst.CSTNode] = [source]
@@ -99,6 +99,26 @@ class GraphParts:
             return False
         made = [write.function for write in binding.writes if write.kind != "parameter"]
         return bool(made) and not any(function is self._home or function.is_module for function in made)
+
+    def _is_kept_by_object(self, source: cst.BaseExpression, depth: int = _DEPTH) -> bool:
+        """Whether a pass begins with what an object was handed, through which each call of the method goes again."""
+        model, binding = self._model, self._model.binding(source)
+        if isinstance(source, (cst.List, cst.Tuple)):
+            return any(self._is_kept_by_object(element.value, depth) for element in source.elements)
+        if binding is None or not depth:
+            return False
+        if binding.cls is not None:
+            writes = binding.writes
+            return all(write.function is not self._home for write in writes) and any(
+                _is_handed_in(model, write) for write in writes
+            )
+        made = (write for write in binding.writes if write.kind == "assign" and write.function is self._home)
+        return any(
+            write.value is not None
+            and reaches(model, binding, write.target, source)
+            and self._is_kept_by_object(write.value, depth - 1)
+            for write in made
+        )
 
     # -- calls
 
@@ -263,8 +283,15 @@ def _is_cut_off_beside(function: Function, name: str) -> bool:
 
 def _is_kept_loss(model: Model, write: Write) -> bool:
     """Whether an object keeps what it was handed, of which no call shows more than the name: `self.losses = losses`."""
+    return isinstance(write.value, cst.Name) and bool(
+        _CARRIED_NAMES.search(write.value.value) and _is_handed_in(model, write)
+    )
+
+
+def _is_handed_in(model: Model, write: Write) -> bool:
+    """Whether an attribute is set to a parameter that may have a graph."""
     binding = model.binding(write.value) if isinstance(write.value, cst.Name) else None
-    if binding is None or not binding.is_parameter or not _CARRIED_NAMES.search(binding.name):
+    if binding is None or not binding.is_parameter:
         return False
     value = write.function.parameter(binding.name)
     return not is_graphless(value) and value.kind not in _OBJECTS

@@ -202,3 +202,34 @@ def test_what_comes_out_of_one_call_has_one_graph() -> None:
 @pytest.mark.parametrize("score", ["score.mean()", "-score.mean()", "2 * score.sum()", "-(score.mean() * 2)"])
 def test_each_iteration_goes_back_through_a_score_that_an_outer_loop_brings(score: str) -> None:
     assert not findings(EACH.format(score=score), "MEM04")
+
+
+KEPT = """
+import torch
+
+class Jacobian:
+    def __init__(self, x: torch.Tensor, f: torch.Tensor):
+        self.x = x
+        self.f = f
+        self.net = torch.nn.Linear(3, 1)
+
+    def times(self, v):
+        x = torch.ones(3, requires_grad=True)
+        {first}
+        return torch.autograd.grad({outputs}, {inputs}, v, retain_graph=True)[0]
+"""
+
+
+@pytest.mark.parametrize(
+    ("first", "outputs", "inputs", "count"),
+    [
+        ("pass", "self.f", "self.x", 0),
+        ("outputs, inputs = [self.f], [self.x]", "outputs", "inputs", 0),
+        ("f, inputs = self.f, [self.x]", "(f,)", "inputs", 0),
+        ("f = self.net(x)", "f", "x", 1),
+    ],
+)
+def test_each_call_of_a_method_goes_through_what_its_object_was_handed(
+    first: str, outputs: str, inputs: str, count: int
+) -> None:
+    assert len(findings(KEPT.format(first=first, outputs=outputs, inputs=inputs), "MEM04")) == count
