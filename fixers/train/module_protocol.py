@@ -30,7 +30,7 @@ def fix(report: Report, model: Model) -> Fix:
         if (stays := next(beside, None)) is not None:
             raise NoFixError(f"`{model.code(stays.node.func)}` in the same function may have to stay")
         if (same := _called_beside(subject, model)) is not None:
-            raise NoFixError(f"{model.place(same.node)} has the call without it: the two are compared")
+            raise NoFixError(f"it is compared with the call without it in {model.place(same.node)}")
         gone = Edit(model.span(subject.receiver)[1], model.span(subject.node.func)[1], "")
         edits = [gone, *rewriter.arguments_moved_left(subject.node, gone.end - gone.start)]
     elif problem == "dropout":

@@ -18,13 +18,12 @@ from typing import TYPE_CHECKING, TypeAlias
 import libcst as cst
 
 from torchlint.files.test_code import is_test_code
-from torchlint.semantics.arguments import string_value
 from torchlint.semantics.effects import TRAINING
 from torchlint.semantics.entities import Call, Class, Function, Role
 from torchlint.semantics.handed import handed_back, made_elsewhere
-from torchlint.semantics.signatures import Signature
 from torchlint.semantics.transfer import Arguments
 from torchlint.semantics.values import UNKNOWN, Kind, Value
+from torchlint.semantics.worth_asking import is_worth_asking
 
 if TYPE_CHECKING:
     from torchlint.semantics.model import Model
@@ -40,7 +39,6 @@ _DEPTH = 5
 _TELLING = re.compile(r"\b(backward|zero_grad|DataLoader|set_epoch|no_grad|inference_mode)\b|\.(eval|step|item)\(\)")
 # Words of files whose functions copy what they are given to the host, or work there unless they are told otherwise.
 _COPYING = re.compile(r"\.cpu\(\)|(\.to\(|=\s*)(torch\.device\()?[\"']cpu\b")
-_WORK = frozenset({"backward", "step", "zero_grad", "eval", "train", "item", "cpu", "numpy", "to", "cuda", "append"})
 
 _DEFINITION = re.compile(r"def (\w+)\(")
 
@@ -337,7 +335,7 @@ class Imports:
 
     def callers(self, function: Function) -> list[ForeignCall]:
         """Calls from other files. Empty also where so many files import it that nothing can be said of all of them."""
-        if not self._asks_callers or not _is_worth_asking(function):
+        if not self._asks_callers or not is_worth_asking(function):
             return []
         return self._calls_by_name.get(function.qualname, [])
 
@@ -369,7 +367,7 @@ class Imports:
 
     def prepare(self, functions: list[Function]) -> None:
         """The functions of this file, of which callers may be asked for."""
-        self._asked = [function for function in functions if _is_worth_asking(function)]
+        self._asked = [function for function in functions if is_worth_asking(function)]
 
     def has_callers(self) -> bool:
         """Whether some file names a function of this one whose callers matter."""
@@ -433,33 +431,6 @@ class Imports:
 def _functions_named(source: Source) -> frozenset[str]:
     """The names of what a file defines, at its top level or within something else."""
     return frozenset(_DEFINITION.findall(source.text))
-
-
-def _is_worth_asking(function: Function) -> bool:
-    """Whether callers could change what is found in the function: it loops over something, or trains. What they give
-    the constructor of an object, its methods work with."""
-    if function.is_module or not function.params or function.callers or isinstance(function.node, cst.Lambda):
-        return False
-    if function.parent is not None and not function.parent.is_module:
-        return False
-    if function.cls is not None and function.cls.is_module and not function.cls.is_lightning:
-        return function.name == "__init__" and _is_on_host_by_default(function)
-    if _works(function):
-        return True
-    cls = function.cls if function.name == "__init__" else None
-    return cls is not None and any(map(_works, cls.methods.values()))
-
-
-def _is_on_host_by_default(function: Function) -> bool:
-    """`device="cpu"`, `device=torch.device("cpu")`"""
-    defaults = Signature.of(function).defaults.values()
-    named = (node.args[0].value if isinstance(node, cst.Call) and node.args else node for node in defaults)
-    return any((string_value(node) or "").startswith("cpu") for node in named)
-
-
-def _works(function: Function) -> bool:
-    statement_loops = any(not loop.is_comprehension for loop in function.loops)
-    return statement_loops or any(call.method in _WORK for call in function.calls)
 
 
 def _calls_into(model: Model, project: Project, file: str, target: str) -> list[tuple[str, Call]]:
