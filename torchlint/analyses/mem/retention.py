@@ -202,14 +202,15 @@ class _Judge:
         model, holder = self._model, root(self._model, candidate.holder)
         if holder is None or not lives.loops:
             return False
-        branches = (
-            guard.node.body
-            for reset in resets(model, holder, candidate.node)
-            if lives.loops[0] in model.loops_around(reset)
-            for guard in model.guards(reset, inside=lives.loops[0])
-            if isinstance(guard.node, cst.If) and guard.branch == "body"
+        loop = lives.loops[0]
+        again = [reset for reset in resets(model, holder, candidate.node) if loop in model.loops_around(reset)]
+        innermost = [guards[0] for reset in again if (guards := model.guards(reset, inside=loop))]
+        return any(
+            isinstance(guard.node, cst.If)
+            and guard.branch == "body"
+            and bool(model.effects(guard.node.body).optimizer_steps)
+            for guard in innermost
         )
-        return any(bool(model.effects(branch).optimizer_steps) for branch in branches)
 
     def _is_never_read(self, candidate: Keeping) -> bool:
         """Whether a sum is read by nothing but its own next term: kept for nothing, whenever its graph is freed."""
