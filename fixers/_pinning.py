@@ -158,8 +158,10 @@ def _flag(loader: Loader) -> str | None:
     """The flag for the loader, or that of another in its function: all ask the same."""
     model, site = loader.model, loader.site
     own = cuda_flag(model, site.node, [move.call.node for move in loader.moves])
+    if own is not None:
+        return own
     moves = ([move.call.node for move in each.moves] for each in loaders_of(model, site.function))
-    flags = (own, *(flag_around(model, site.node, nodes) for nodes in moves)) if own is None else (own,)
+    flags = (flag_around(model, site.node, nodes) for nodes in moves)
     return next((flag for flag in flags if flag is not None), None)
 
 

@@ -96,6 +96,15 @@ def test_users_of_a_library_fill_in_what_its_tests_and_examples_leave_out(
     assert codes(tmp_path, "lib/train.py") == found
 
 
+def test_a_project_file_that_cannot_be_read_says_of_no_library(tmp_path: Path) -> None:
+    given = {"examples/run.py": CALLING.replace("train", "lib"), "lib/__init__.py": "from .train import fit"}
+    program = {"lib/train.py": TRAINING.format(default="'cpu'")}
+    write(tmp_path, {**program, **{name: text.format(given="") for name, text in given.items()}})
+    (tmp_path / "pyproject.toml").unlink()
+    (tmp_path / "pyproject.toml").mkdir()
+    assert codes(tmp_path, "lib/train.py") == set()
+
+
 @pytest.mark.parametrize(
     ("decorator", "found"),
     [

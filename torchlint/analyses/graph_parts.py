@@ -283,9 +283,8 @@ def _is_cut_off_beside(function: Function, name: str) -> bool:
 
 def _is_kept_loss(model: Model, write: Write) -> bool:
     """Whether an object keeps what it was handed, of which no call shows more than the name: `self.losses = losses`."""
-    return isinstance(write.value, cst.Name) and bool(
-        _CARRIED_NAMES.search(write.value.value) and _is_handed_in(model, write)
-    )
+    name = write.value.value if isinstance(write.value, cst.Name) else ""
+    return _CARRIED_NAMES.search(name) is not None and _is_handed_in(model, write)
 
 
 def _is_handed_in(model: Model, write: Write) -> bool:

@@ -31,6 +31,7 @@ class ProjectFiles:
         self._roots: dict[str, str] = {}
         self._known_files: dict[str, tuple[str, ...]] = {}
         self._fingerprints: dict[str, bytes] = {}
+        self._are_installed: dict[str, bool] = {}
         self._line_lengths: dict[str, int | None] = {}
         self._torch_requirements: dict[str, TorchRequirement | None] = {}
         self._torch_installed: dict[str, TorchRequirement | None] = {}
@@ -62,11 +63,18 @@ class ProjectFiles:
     def is_installed(self, file: str) -> bool:
         """Whether the project of a file is made to be installed."""
         root = self.root(file)
-        if "setup.py" in self.names_in(root):
-            return True
+        if root not in self._are_installed:
+            self._are_installed[root] = "setup.py" in self.names_in(root) or self._is_built(root)
+        return self._are_installed[root]
+
+    def _is_built(self, root: str) -> bool:
         if "pyproject.toml" not in self.names_in(root):
             return False
-        return _BUILT.search(Path(root, "pyproject.toml").read_text("utf-8", "replace")) is not None
+        try:
+            settings = Path(root, "pyproject.toml").read_text("utf-8", "replace")
+        except OSError:
+            return False
+        return _BUILT.search(settings) is not None
 
     def line_length(self, file: str) -> int | None:
         """What the nearest settings of a formatter say between the file and the root of its project."""

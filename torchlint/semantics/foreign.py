@@ -39,7 +39,6 @@ _DEPTH = 5
 _TELLING = re.compile(r"\b(backward|zero_grad|DataLoader|set_epoch|no_grad|inference_mode)\b|\.(eval|step|item)\(\)")
 # Words of files whose functions copy what they are given to the host, or work there unless they are told otherwise.
 _COPYING = re.compile(r"\.cpu\(\)|(\.to\(|=\s*)(torch\.device\()?[\"']cpu\b")
-
 _DEFINITION = re.compile(r"def (\w+)\(")
 
 Origins: TypeAlias = frozenset[cst.CSTNode]

@@ -16,7 +16,6 @@ from torchlint.semantics.library_calls import loss_and_others
 from torchlint.semantics.lookup import Env
 from torchlint.semantics.names import Names
 from torchlint.semantics.regions import GradModes
-from torchlint.semantics.renewed import is_renewed
 from torchlint.semantics.scopes import Scopes
 from torchlint.semantics.tree import is_name, walk
 from torchlint.semantics.values import NONE, UNKNOWN, Kind, Place, Value
@@ -299,8 +298,7 @@ class Statements(Declared):
         if any(binding in after and binding not in before for binding in self.unbound):
             return True
         changed = [binding for binding, was in before.items() if after[binding] is not was and after[binding] != was]
-        tells = (binding for binding in changed if not is_renewed(binding, self.scopes.loop_of[loop], self.scopes))
-        return not all(self._only_grows(loop, binding, before[binding]) for binding in tells)
+        return not all(self._only_grows(loop, binding, before[binding]) for binding in changed)
 
     def _only_grows(self, loop: cst.For | cst.While, binding: Binding, before: Value) -> bool:
         """Whether a loop does nothing with a list or set but add to it, so that another iteration tells no more."""
