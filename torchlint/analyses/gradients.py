@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -11,7 +11,7 @@ import libcst as cst
 
 from torchlint.semantics import torch_api
 from torchlint.semantics import vocabulary as words
-from torchlint.semantics.dataflow import text
+from torchlint.semantics.dataflow import parameter_of_function, text
 from torchlint.semantics.entities import Call, Function, Loop
 from torchlint.semantics.hints import looks_like_optimizer
 from torchlint.semantics.tree import children, last_name, walk
@@ -148,19 +148,53 @@ def may_reset(call: Call, model: Model) -> bool:
 
 
 def _leaves_gradients(call: Call, model: Model) -> bool:
-    """Whether a call enters a function of another file, and all that this one calls is in sight and resets nothing."""
+    """Whether a call enters a function of another file, and nothing that gets hold there of what it is given, all of it
+    in sight, resets gradients."""
     elsewhere = model.elsewhere(call)
-    return elsewhere is not None and _resets_nothing(elsewhere[1], elsewhere[0])
-
-
-def _resets_nothing(function: Function, home: Model, depth: int = 0) -> bool:
-    code = text(function.node)
-    if depth > _DEPTH or _RESETTING_NAME.search(code) or _GRADIENT.search(code):
+    if elsewhere is None:
         return False
-    inner = {call.target for call in function.calls if call.target is not None and call.target is not function}
-    return not any(may_reset(call, home) for call in function.calls) and all(
-        _resets_nothing(called, home, depth + 1) for called in inner
-    )
+    home, function = elsewhere
+    filled = _filled(call, function, [arg for arg in call.arguments if _holds_gradients(arg.value, model)])
+    return filled is not None and _resets_nothing(function, filled, home, set())
+
+
+def _resets_nothing(function: Function, given: frozenset[Binding], home: Model, seen: set[object]) -> bool:
+    """`given`: the parameters with a network, its parameters or an optimizer, which the file itself may not tell."""
+    code = text(function.node)
+    if _RESETTING_NAME.search(code) or _GRADIENT.search(code):
+        return False
+    seen.add((function, given))
+    for call in function.calls:
+        handed = [arg for arg in call.arguments if home.binding(_holder(arg.value)) in given]
+        if may_reset(call, home) or (call.target is None and handed and not _is_harmless(call)):
+            return False
+        inner = _filled(call, call.target, handed) if call.target is not None else frozenset()
+        if inner is None:
+            return False
+        if call.target is None or (call.target, inner) in seen:
+            continue
+        if not _resets_nothing(call.target, inner, home, seen):
+            return False
+    return True
+
+
+def _filled(call: Call, function: Function, given: Iterable[cst.Arg]) -> frozenset[Binding] | None:
+    """The parameters that arguments of a call arrive in; None if that is not plain."""
+    found = [parameter_of_function(call, function, arg) for arg in given]
+    filled = frozenset(binding for binding in found if binding is not None)
+    return filled if None not in found else None
+
+
+def _holder(node: cst.BaseExpression) -> cst.BaseExpression:
+    """`model` of `model.module.parameters()`"""
+    while True:
+        match node:
+            case cst.Attribute(value=inner) | cst.Subscript(value=inner):
+                node = inner
+            case cst.Call(func=cst.Attribute(value=inner), args=[]):
+                node = inner
+            case _:
+                return node
 
 
 def _is_harmless(call: Call) -> bool:
