@@ -8,20 +8,23 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
-from torchlint.analyses.data_attribute.chain import VIEWS
-from torchlint.analyses.new_tensors import DIFFERENTIATED
+from torchlint.analyses.computations import (
+    GRAPHLESS_ATTRIBUTES,
+    MOVES,
+    computes_of_given,
+    computes_of_module,
+    is_of_module,
+)
 from torchlint.analyses.single_tensor import carries, is_graphless
 from torchlint.semantics.dataflow import reaches
 from torchlint.semantics.entities import Binding, Call, Class, Function, Loop, Write
 from torchlint.semantics.tree import children, last_name, walk
 from torchlint.semantics.values import Kind
 from torchlint.semantics.vocabulary import HARMLESS_PACKAGES, is_tensor_method
-from torchlint.word_set import word_set
 
 if TYPE_CHECKING:
     from torchlint.semantics.model import Model
 
-_GRAPHLESS_ATTRIBUTES = frozenset(["data", "grad", "shape", "dtype", "device", "requires_grad", "ndim", "is_cuda"])
 _OBJECTS = (Kind.MODULE, Kind.PARAMETERS, Kind.OPTIMIZER, Kind.SCHEDULER, Kind.SCALER, Kind.LOADER, Kind.SAMPLER,
             Kind.DATASET, Kind.FUNCTION, Kind.CLASS, Kind.NAMESPACE)  # fmt: skip
 _ADDING = frozenset(["append", "appendleft", "extend", "insert", "add", "update", "setdefault"])
@@ -29,10 +32,6 @@ _STATE = re.compile(r"(?i)hidden|memory|reset|detach|(?<!load_)state(?!_dict)|re
 _CARRIED_NAMES = re.compile(r"(?i)fake|gen|recon|hidden|state|feat|emb|latent|loss|cost|logit|output|^z$|^h$|^c$")
 _DATA = re.compile(
     r"(?i)sample|batch|next|load|read|choice|preprocess|transform|augment|mask|shuffle|index|random|onehot|one_hot|noise|label"
-)
-# They save nothing for a backward pass, which may go through them as often as it likes.
-_MOVES = VIEWS | word_set(
-    "to cuda cpu float double half bfloat16 type type_as clone requires_grad_ retain_grad pin_memory"
 )
 _LIMIT = 600
 _DEPTH = 4
@@ -81,7 +80,7 @@ class GraphParts:
             return
         match node:
             case cst.Attribute():
-                if node.attr.value not in _GRAPHLESS_ATTRIBUTES:
+                if node.attr.value not in GRAPHLESS_ATTRIBUTES:
                     self._work.append(node.value)
             case cst.Call():
                 self._call(model.call(node))
@@ -136,8 +135,9 @@ class GraphParts:
         if is_network and not (is_asked and is_in_sight):
             self.reused = self.reused or is_asked or self._has_state(call)
         elif call.target is not None and is_in_sight:
-            returned = (node.value for node in call.target.returns)
-            self._work.extend(value for value in returned if value is not None)
+            self._work.extend(_returned(call.target))
+        elif call.partial:
+            self._work.append(call.node.func)
 
     def _may_hold_graph(self, unpacked: cst.BaseExpression) -> bool:
         """Whether a function was handed the arguments of a call, of which nobody can see what they are: the result of
@@ -296,6 +296,12 @@ def _is_handed_in(model: Model, write: Write) -> bool:
     return not is_graphless(value) and value.kind not in _OBJECTS
 
 
+def _returned(function: Function) -> list[cst.BaseExpression]:
+    if isinstance(function.node, cst.Lambda):
+        return [function.node.body]
+    return [node.value for node in function.returns if node.value is not None]
+
+
 def _is_asked(call: Call) -> bool:
     """`encoder.kl_divergence()`, of what the module keeps of an earlier pass, and may give to others, too."""
     return call.receiver is not None and call.method not in (None, "forward") and not call.arguments
@@ -364,7 +370,7 @@ def _makes_leaf(model: Model, call: Call, depth: int) -> bool:
     if call.target is not None and not call.is_forward:
         parts = [node.value for node in call.target.returns] if depth else []
         return bool(parts) and all(part is not None and is_leaf(model, part, depth - 1) for part in parts)
-    if call.receiver is None or call.receiver_value.kind is Kind.MODULE or call.method not in _MOVES:
+    if call.receiver is None or call.receiver_value.kind is Kind.MODULE or call.method not in MOVES:
         return False
     return is_leaf(model, call.receiver, depth)
 
@@ -390,12 +396,14 @@ def _may_have_graph(model: Model, value: cst.BaseExpression, *, unknown: bool = 
                 return True
         elif isinstance(node, (cst.Name, cst.Attribute)) and carries(model.value(node)):
             return model.value(node).ref != "torch.nn.Parameter"
-    return False
+    return computes_of_module(model, value)
 
 
 def _brings_graph(model: Model, value: cst.BaseExpression, *, unknown: bool) -> bool:
     """Whether what was made before the passes of a loop, or by another function, has a graph that they share."""
-    return _may_have_graph(model, value, unknown=unknown) or _computes_of_given(model, value)
+    if isinstance(value, cst.Attribute) and model.value(value).is_tensor and is_of_module(model, value):
+        return not is_leaf(model, value)
+    return _may_have_graph(model, value, unknown=unknown) or computes_of_given(model, value)
 
 
 def _is_worked_on(model: Model, read: cst.CSTNode) -> bool:
@@ -408,37 +416,9 @@ def _is_worked_on(model: Model, read: cst.CSTNode) -> bool:
 
 def _is_out_of_sight(call: Call) -> bool:
     package = (call.callee or "").partition(".")[0]
-    if call.target is not None or package in ("torch", "torchvision", *HARMLESS_PACKAGES) or call.method in _MOVES:
+    if call.target is not None or package in ("torch", "torchvision", *HARMLESS_PACKAGES) or call.method in MOVES:
         return False
     return not _DATA.search(call.method or last_name(call.node.func))
-
-
-def _computes_of_given(model: Model, value: cst.BaseExpression) -> bool:
-    """Whether a value is computed of what callers out of sight give, which may want gradients: a second pass misses
-    what the first one lets go. What only moves a tensor keeps nothing."""
-    computations = (
-        node
-        for node in walk(value)
-        if isinstance(node, cst.BinaryOperation)
-        or (isinstance(node, cst.Call) and _is_computation(model, model.call(node)))
-    )
-    return any(_is_given(model, part) for node in computations for part in walk(node))
-
-
-def _is_computation(model: Model, call: Call) -> bool:
-    name = call.method or last_name(call.node.func)
-    is_known = name in DIFFERENTIATED or is_tensor_method(name)
-    return is_known and name not in _MOVES and call.value.is_(Kind.TENSOR, Kind.UNKNOWN)
-
-
-def _is_given(model: Model, node: cst.CSTNode) -> bool:
-    binding = model.binding(node) if isinstance(node, cst.Name) else None
-    if binding is None or not binding.is_parameter:
-        return False
-    value = binding.scope_function.parameter(binding.name)
-    if binding.scope_function.callers:
-        return carries(value)
-    return not is_graphless(value) and value.is_(Kind.TENSOR, Kind.UNKNOWN)
 
 
 def _put_into(model: Model, binding: Binding, function: Function) -> Iterator[tuple[cst.CSTNode, cst.BaseExpression]]:

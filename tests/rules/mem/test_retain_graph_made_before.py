@@ -12,6 +12,7 @@ from tests.support import findings
 
 PASSES = """
 import torch
+from functools import partial
 from torch import nn
 
 class Prior:
@@ -23,6 +24,21 @@ class Scaled(nn.Module):
         super().__init__()
         self.scale = nn.Parameter(torch.rand(3))
         self.powers = self.scale.exp()
+
+    def forward(self, x):
+        return x * self.powers
+
+class Kept(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layer = nn.Linear(3, 3)
+        self.known = None
+
+    @property
+    def powers(self):
+        if self.known is None:
+            self.known = self.layer.weight.exp()
+        return self.known
 
     def forward(self, x):
         return x * self.powers
@@ -54,6 +70,13 @@ SHARED = [
     ("part = torch.rand(3, requires_grad=True).masked_select(w > -1)", "part.sum()"),
     ("prior = Prior(nn.Parameter(torch.rand(3)))", "(net(x) * prior.weights).sum()"),
     ("scaled = Scaled()", "scaled(x).sum()"),
+    ("part = torch.softmax(net.weight, 0)", "part.sum()"),
+    ("parts = [layer.weight.exp() for layer in [net, net]]", "sum((x @ part).sum() for part in parts)"),
+    ("parts = {'a': net.weight * net.weight}", "parts['a'].sum()"),
+    ("kept = Kept()", "kept(x).sum()"),
+    ("part = Kept().powers", "part.sum()"),
+    ("part = net(x).tanh()\n    weigh = lambda rows: (rows * part).sum()", "weigh(x)"),
+    ("part = net(x).tanh()\n    weigh = partial(torch.mul, part)", "weigh(x).sum()"),
 ]
 
 
@@ -82,6 +105,9 @@ OWN = [
     ("part = torch.rand(3, requires_grad=True).to(x.device)", "net(part).tanh().sum()"),
     ("part = w.view(3).clone()", "net(part).tanh().sum()"),
     ("part = x.detach().cumprod(0)", "net(part).tanh().sum()"),
+    ("weigh = lambda rows: (net(rows) * x.detach()).sum()", "weigh(x.detach())"),
+    ("part = torch.zeros(net.out_features)", "(net(x.detach()) + part).tanh().sum()"),
+    ("part = net.weight.detach() * 2", "(net(x.detach()) + part).tanh().sum()"),
 ]
 
 
