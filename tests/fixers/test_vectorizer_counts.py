@@ -33,7 +33,7 @@ LOOPS = {
 }
 
 
-def called(code: str, n: int) -> torch.Tensor:
+def called(code: str, n: int | torch.Tensor) -> torch.Tensor:
     names: dict[str, Any] = {}
     exec(code, names)
     result = names["f"](torch.arange(8.0).view(4, 2).cos(), n)
@@ -49,3 +49,12 @@ def test_no_row_is_touched_where_the_loop_does_not_run(loop: str) -> None:
         assert "for " not in new
     for n in (2, 1, 0, -1, -2, -3, -9):
         assert torch.allclose(called(code, n), called(new, n)), f"{n}:\n{new}"
+
+
+def test_a_number_at_the_end_of_a_count_is_reckoned_with() -> None:
+    loop = "    m = len(x) - 1\n    for i in range(m - 1):\n        out[i] = x[i] + y[i + 1]\n    return out\n"
+    code = HEAD.replace("n: int", "y: torch.Tensor") + loop
+    new = offered(code)
+    assert "y[1: max(m, 1)]" in new, new
+    y = torch.rand(4, 2)
+    assert torch.equal(called(code, y), called(new, y))

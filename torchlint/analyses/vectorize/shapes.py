@@ -98,13 +98,14 @@ INT64 = DType("int64", "int")
 class Size:
     """An integer: `offset`, or `offset` more than what `key` stands for at every place. `text` spells all of it.
 
-    `natural`: never negative.
+    `natural`: never negative. `last`: the number that the text adds at its end.
     """
 
     offset: int
     key: str | None = None
     text: str = ""
     natural: bool = True
+    last: int = field(default=0, compare=False)
 
     @property
     def dimension(self) -> Dimension:
@@ -116,10 +117,9 @@ class Size:
             return self.text
         if self.text.isdigit():
             return str(self.offset + shift)
-        own = f" {'+' if self.offset > 0 else '-'} {abs(self.offset)}"
-        text, shift = (
-            (self.text.removesuffix(own), self.offset + shift) if self.text.endswith(own) else (self.text, shift)
-        )
+        last = f" {'+' if self.last > 0 else '-'} {abs(self.last)}"
+        is_last = self.last != 0 and self.text.endswith(last)
+        text, shift = (self.text.removesuffix(last), self.last + shift) if is_last else (self.text, shift)
         return f"{text} {'+' if shift > 0 else '-'} {abs(shift)}" if shift else text
 
 

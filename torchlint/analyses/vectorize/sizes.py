@@ -52,7 +52,7 @@ class Sizes:
             if step is None or left is None:
                 return None
             step = step if isinstance(node.operator, cst.Add) else -step
-            return Size(left.offset + step, left.key, text, left.natural and step >= 0)
+            return Size(left.offset + step, left.key, text, left.natural and step >= 0, step)
         if self._model.value(node).kind is Kind.NUMBER:
             return Size(0, f"{text}@{id(place)}", text, False)
         return None
