@@ -52,8 +52,8 @@ def test_no_row_is_touched_where_the_loop_does_not_run(loop: str) -> None:
 
 
 def test_a_number_at_the_end_of_a_count_is_reckoned_with() -> None:
-    loop = "    m = len(x) - 1\n    for i in range(m - 1):\n        out[i] = x[i] + y[i + 1]\n    return out\n"
-    code = HEAD.replace("n: int", "y: torch.Tensor") + loop
+    loop = "    m = len(x) - 1\n    for i in range(m - 1):\n        out[i] = x[i].sum() + y[i + 1].sum()\n"
+    code = HEAD.replace("n: int", "y: torch.Tensor").replace("4, 2", "len(x)") + loop + "    return out\n"
     new = offered(code)
     assert "y[1: max(m, 1)]" in new, new
     y = torch.rand(4, 2)
