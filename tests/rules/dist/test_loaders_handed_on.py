@@ -96,8 +96,9 @@ def test_where_the_epochs_are_here_the_sampler_is_told_here(tmp_path: Path) -> N
         ("class Trainer:", "from base import Base\n\n\nclass Trainer(Base):"),
         ("        self.loader = loader\n", "        self.loader = shuffled(loader)\n"),
         ("            optimizer.step()\n", ""),
+        ("self.run_epoch()\n", "self.run_epoch()\n            end(self, epoch)\n"),
     ],
-    ids=["told", "handed on", "once", "a base", "another", "no step"],
+    ids=["told", "handed on", "once", "a base", "another", "no step", "itself"],
 )
 def test_a_class_that_may_tell_it_the_epoch(tmp_path: Path, old: str, new: str) -> None:
     assert old in TRAINER

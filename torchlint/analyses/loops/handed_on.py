@@ -56,8 +56,18 @@ class HandedOn:
             known = {cls.name for cls in self.home.classes}
             if not all(base.rpartition(".")[2] in known or _PLAIN_BASES.match(base) for base in bases):
                 return False  # a base in a third file may do more
+            if any(self._hands_itself_on(method) for cls in self.kept.cls.lineage() for method in cls.methods.values()):
+                return False
         reads = [*self.kept.reads, *self._parameter_reads()]
         return bool(reads) and all(_only_draws(read, self.home) for read in reads)
+
+    def _hands_itself_on(self, method: Function) -> bool:
+        """`self.callbacks.begin(self, epoch)`"""
+        owner = method.scope.bindings.get(method.params[0]) if method.params else None
+        given = (self.home.parent(read) for read in owner.reads) if owner is not None else ()
+        sites = (self.home.parent(arg) for arg in given if isinstance(arg, cst.Arg))
+        calls = (self.home.call(site) for site in sites if isinstance(site, cst.Call))
+        return any(not HARMLESS.match(call.callee or "") and call.callee != "builtins.super" for call in calls)
 
     def _parameter_reads(self) -> list[cst.CSTNode]:
         """Where the constructor reads what it keeps in an attribute."""
