@@ -157,6 +157,7 @@ def test_mistakes_name_the_nearest(arguments: list[str], nearest: str) -> None:
         (["--diff", "--output-format", "json"], "--diff writes a diff"),
         (["--diff", "--output-file", "found.json"], "--diff writes a diff"),
         (["--diff", "--statistics"], "--diff writes a diff"),
+        (["--stdin-filename", "train.py", "a.py"], "--stdin-filename is for what comes from stdin"),
         (["--watch", "nowhere"], "--watch: nowhere: no such file or folder"),
         (["-", "a.py"], "- is stdin, which goes with no other path"),
     ],

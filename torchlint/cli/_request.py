@@ -116,6 +116,8 @@ def requested(**given: Any) -> Request:
 def _check_combination(request: Request) -> None:
     if Path("-") in request.paths and not request.is_stdin:
         raise click.UsageError("- is stdin, which goes with no other path")
+    if request.stdin_filename is not None and not request.is_stdin:
+        raise click.UsageError("--stdin-filename is for what comes from stdin, and goes with no path but -")
     for names in (("diff_base", "staged"), ("baseline", "no_baseline")):
         if sum(bool(getattr(request, name)) for name in names) > 1:
             raise click.UsageError(

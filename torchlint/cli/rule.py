@@ -70,7 +70,7 @@ def _rendered(pages: list[Page], output_format: str) -> str:
 
 def _line(page: Page) -> str:
     fix = "fix" if page.has_fix else ""
-    return f"{page.code:<8} {page.severity:<8} {fix:<4} {page.name:<32} {page.summary}".rstrip() + "\n"
+    return f"{page.code:<8} {page.severity:<8} {fix:<4} {page.name:<34} {page.summary}".rstrip() + "\n"
 
 
 def _entry(page: Page) -> dict[str, Any]:
