@@ -60,7 +60,7 @@ def passes_of(model: Model, function: Function) -> list[Call]:
 def goes_on_elsewhere(region: cst.CSTNode, found: Evaluation, model: Model) -> Call | None:
     """A call behind a region that computes on with what the region makes, out of sight, and whose result is cut off
     its graph then: it is a part of the evaluation."""
-    made, end = {*_written(region, model)}, model.span(region)[1]
+    made, end = {*written(region, model)}, model.span(region)[1]
     for call in found.forward.function.calls:
         if model.span(call.node)[0] < end or model.grad_enabled(call.node) is False or call.target is not None:
             continue
@@ -71,7 +71,7 @@ def goes_on_elsewhere(region: cst.CSTNode, found: Evaluation, model: Model) -> C
     return None
 
 
-def _written(region: cst.CSTNode, model: Model) -> Iterator[Binding]:
+def written(region: cst.CSTNode, model: Model) -> Iterator[Binding]:
     """The variables of a function that get a value in a region, or an entry."""
     for node in walk(region):
         for target in node.targets if isinstance(node, cst.Assign) else ():
@@ -162,7 +162,7 @@ def _only_hand_on(
     above: Sequence[cst.BaseStatement], gap: Sequence[cst.BaseStatement], taken: set[cst.BaseStatement], model: Model
 ) -> bool:
     """Whether each line computes of what those above it make, and for other lines that are taken alone."""
-    made = {target for line in above if line in taken for target in _written(line, model)}
+    made = {target for line in above if line in taken for target in written(line, model)}
     for line in gap:
         match line:
             case cst.SimpleStatementLine(body=[cst.Assign(targets=[_], value=value)], leading_lines=[*blank]):
@@ -174,7 +174,7 @@ def _only_hand_on(
             return False
         if not all(_only_computes(call, made, model) for call in calls):
             return False
-        targets = {*_written(line, model)}
+        targets = {*written(line, model)}
         reads = [read for target in targets for read in target.reads]
         if not all(taken & {*model.ancestors(read)} for read in reads):
             return False

@@ -20,6 +20,7 @@ from torchlint.semantics.parallel_assignment import assigned_pairs
 from torchlint.semantics.tree import last_name, walk
 
 from .._rows import row_around
+from ._branches import branches_around
 from ._cuts import needless_cuts, outermost
 from ._going_on import goes_on, goes_on_elsewhere, made_for_it, passes_of, switches_off, with_those_between
 
@@ -73,6 +74,8 @@ def _check(found: Evaluation, model: Model) -> None:
     is_statement = isinstance(region, cst.BaseStatement) and found.extent is Extent.BLOCK
     if is_statement and (other := _left_out(region, found, model)) is not None:
         raise NoFixError(f"`{model.code(other)}` is a part of the same evaluation, and keeps its graph")
+    if is_statement and _is_split(region, model):
+        raise NoFixError("another branch evaluates, too, and one switch around them all is for you to set")
     if found.extent is Extent.PHASE and _is_scattered(found, model):
         raise NoFixError("the function evaluates in several places, and one switch for them all is for you to set")
 
@@ -264,6 +267,16 @@ def _left_out(region: cst.CSTNode, found: Evaluation, model: Model) -> cst.Call 
     return None
 
 
+def _is_split(region: cst.CSTNode, model: Model) -> bool:
+    """Whether another branch gives the same variable a value of an evaluation, and both do more than that."""
+    lines = model.once(_single_statements)
+    if not isinstance(region, cst.SimpleStatementLine) or branches_around(region, lines, model) is not None:
+        return False
+    others = (block.body for block in _blocks_of_chain(region, model) if block is not model.parent(region))
+    targets = _targets(region, model)
+    return any(line in lines and bool(targets & _targets(line, model)) for body in others for line in body)
+
+
 def _takes_gradients_beside(region: cst.CSTNode, model: Model) -> bool:
     """Whether code of the loop that a region is in takes gradients itself, and not only an attack that it calls."""
     loop = model.loop(region)
@@ -329,7 +342,7 @@ def _blocks(model: Model, found: Evaluation) -> list[list[cst.BaseStatement]]:
     region = found.region
     if isinstance(region, cst.SimpleStatementLine):
         lines = model.once(_single_statements)
-        branches = _branches(region, lines, model)
+        branches = branches_around(region, lines, model)
         return [[branches]] if branches is not None else [row_around(region, lines, model)]
     if _is_wrapped_as_a_whole(found, model):
         return [_row_of_loops(found, model)]
@@ -337,7 +350,7 @@ def _blocks(model: Model, found: Evaluation) -> list[list[cst.BaseStatement]]:
     lines = {node for node in forwards if isinstance(node, cst.SimpleStatementLine)}
     blocks: dict[cst.BaseStatement, list[cst.BaseStatement]] = {}
     for line in lines:
-        branches = _branches(line, lines, model)
+        branches = branches_around(line, lines, model)
         block: list[cst.BaseStatement] = [branches] if branches is not None else row_around(line, lines, model)
         blocks[block[0]] = block
     return list(blocks.values())
@@ -388,24 +401,6 @@ def _same_passes(found: Evaluation, model: Model) -> list[Call]:
     network = model.code(found.forward.node.func)
     calls = (call for call in found.forward.function.calls if model.code(call.node.func) == network)
     return [call for call in calls if found.region in model.ancestors(call.node)]
-
-
-def _branches(region: cst.SimpleStatementLine, lines: set[cst.SimpleStatementLine], model: Model) -> cst.If | None:
-    """The `if` around a line all branches of which evaluate and do nothing else."""
-    block = model.parent(region)
-    above = model.parent(block) if block is not None else None
-    if isinstance(above, cst.Else):
-        above = model.parent(above)
-    while isinstance(above, cst.If) and isinstance(outer := model.parent(above), cst.If):
-        above = outer
-    branch: cst.If | cst.Else | None = above if isinstance(above, cst.If) and above.orelse is not None else None
-    if branch is None:
-        return None
-    while branch is not None:
-        if not all(statement in lines for statement in branch.body.body):
-            return None
-        branch = branch.orelse if isinstance(branch, cst.If) else None
-    return above if isinstance(above, cst.If) else None
 
 
 def _single_statements(model: Model) -> set[cst.SimpleStatementLine]:

@@ -14,6 +14,7 @@ from torchlint.analyses.loops.steps import step_of
 from torchlint.analyses.order import is_before
 from torchlint.analyses.sync.readback import reads as all_reads
 from torchlint.analyses.sync.repeated_reads import (
+    PLAIN,
     Again,
     Several,
     is_read_each_time,
@@ -45,7 +46,6 @@ if TYPE_CHECKING:
 _STACKED = "The tensors have to be on one device, and come out in one type, as the same numbers if all are real."
 _AS_STACKED = (Applicability.UNSAFE, _STACKED)
 _NAMED = "Nothing writes to the tensor in between."
-_PLAIN = ("item", "float")  # the number as it is
 _UNNAMED = "value"
 _SILENT = ("float", "double", "detach", "cpu")  # methods that a name need not tell of
 _WORDS: dict[type[cst.BaseCompOp], str] = {
@@ -71,7 +71,7 @@ def _stacked(model: Model, several: Several) -> Fix:
         raise NoFixError("the file names several GPUs, and tensors of two of them cannot be stacked")
     for read in reads:
         _check_can_move(model, read)
-        if read.how not in _PLAIN or not _is_real_number(read):
+        if read.how not in PLAIN or not _is_real_number(read):
             raise NoFixError(f"`{model.code(read.node)}` is not known to read a single real number as it is")
     first = reads[0].node
     if (other := _like_that_stays(model, first)) is not None:
@@ -172,7 +172,7 @@ def _named(model: Model, again: Again) -> Fix:
     statement = model.parent(first.node)
     rewriter = Rewriter(model)
     edits: list[Edit] = []
-    beside = [other for other in later_reads(model, first) if first.how in _PLAIN and not is_told(model, other.node)]
+    beside = [other for other in later_reads(model, first) if first.how in PLAIN and not is_told(model, other.node)]
     taken = model.once(_spoken_of).union(other.node for other in beside)
     if (stays := read_twice_elsewhere(model, first, taken)) is not None:
         raise NoFixError(f"the number is read twice as well on {model.place(stays)}, which would stay so")

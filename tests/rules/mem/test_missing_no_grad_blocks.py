@@ -34,8 +34,8 @@ def test_branches_that_only_evaluate_go_into_one_block() -> None:
     ends = "    print(a)\n"
     after = SETUP + training + block.replace(".data", "") + ends
     assert fixed(SETUP + training + branches + ends, "MEM05", "MEM09") == after
-    apart = branches.replace(first, first + "        print(step)\n")
-    assert fixed(SETUP + training + apart + ends, "MEM05", "MEM09").count("with torch.no_grad():") == 2
+    shown = branches.replace(first, first + "        print(step)\n")
+    assert fixed(SETUP + training + shown + ends, "MEM05", "MEM09").count("with torch.no_grad():") == 1
 
 
 @pytest.mark.parametrize(
@@ -395,3 +395,37 @@ def test_a_statement_goes_into_the_block_below_that_switches_gradients_off(
     assert start in after
     assert after.count("with torch.no_grad()") == (1 if is_one else 2)
     assert fixed(after, "MEM05", "MEM09") == after
+
+
+IN_BRANCHES = """\
+G, D = nn.Linear(3, 4), nn.Linear(4, 1)
+fixed = torch.randn(2, 3)
+for step in range(4):
+    opt.zero_grad()
+    D(G(torch.randn(2, 3))).mean().backward()
+    opt.step()
+    if step % 2 == 0:
+        a = G(fixed)
+        {tail}
+    else:
+        {other}
+    print(a.detach().sum())
+    if step > 2:
+        print(b.detach().sum())
+"""
+
+
+@pytest.mark.parametrize(
+    ("tail", "other", "blocks"),
+    [
+        ("a = a.view(4, 2).max(dim=1)[0]", "a = G(fixed)", 1),
+        ("print(step)", "a = G(fixed)", 1),
+        ("a = a.tanh()", 'raise ValueError("odd")', 1),
+        ("for _ in range(2): print(a)", "a = G(fixed)", 0),
+        ("for _ in range(2): print(a)", "b = G(fixed)", 2),
+    ],
+)
+def test_branches_that_evaluate_and_compute_go_under_one_switch(tail: str, other: str, blocks: int) -> None:
+    after = fixed(SETUP + IN_BRANCHES.format(tail=tail, other=other), "MEM05", "MEM09")
+    assert after.count("with torch.no_grad():") == blocks
+    assert ("    with torch.no_grad():\n        if step % 2 == 0:\n" in after) is (blocks == 1)

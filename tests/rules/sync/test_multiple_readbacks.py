@@ -397,3 +397,18 @@ ALTERNATIVES = """
 def test_of_two_alternatives_one_is_read(read: str, count: int) -> None:
     found = findings(ALTERNATIVES.format(read=read), "SYNC02")
     assert ["reads 2 numbers" in each.message for each in found] == [True] * count
+
+
+@pytest.mark.parametrize(
+    ("body", "expected"),
+    [
+        ("print(loss.item(), float(loss))", "loss_value = loss.item()\n        print(loss_value, loss_value)"),
+        ("shown = loss.item()\nprint(float(loss))", "shown = loss.item()\n        print(shown)"),
+        ("check(float(loss))\nprint(loss.item())", "loss_value = float(loss)\n        check(loss_value)\n"),
+        ("print(int(loss), float(loss))", "print(int(loss), float(loss))"),
+    ],
+)
+def test_float_of_a_loss_is_its_item(body: str, expected: str) -> None:
+    after = fixed(training(body), "SYNC02", unsafe=True)
+    assert expected in after
+    assert "stack" not in after

@@ -17,6 +17,7 @@ from torchlint.analyses.sync.readback import FOREIGN, Readback, deferrable_readb
 from torchlint.analyses.sync.shown import wants_number
 from torchlint.analyses.tensor_writes import Written, writing_mentions
 from torchlint.semantics.dataflow import hold_the_same
+from torchlint.semantics.values import Grad
 
 if TYPE_CHECKING:
     from collections.abc import Container, Iterator
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from torchlint.semantics.model import Model
 
 FORMATTED = "format"
+PLAIN = frozenset({"item", "float"})  # ways to read a number as it is
 _BRANCHING = (cst.BaseComp, cst.CompFor, cst.Lambda, cst.IfExp, cst.BooleanOperation)
 
 
@@ -59,7 +61,7 @@ def numbers(model: Model) -> Numbers:
     for read in deferrable_readbacks(model):
         if not read.is_number or read.node in others:
             continue
-        same = read_before.setdefault((read.loop, read.how, model.binding(read.tensor)), [])
+        same = read_before.setdefault((read.loop, model.binding(read.tensor)), [])
         first = next((earlier for earlier in same if _reads_the_same(model, earlier, read)), None)
         first = first or _needed_before(model, read)
         if first is not None:
@@ -81,7 +83,7 @@ def later_reads(model: Model, first: Readback) -> Iterator[Readback]:
     """What reads the number of a first read later in the same step and is no finding of its own: an assertion, or
     `f"{loss:.4f}"`."""
     for node, tensor, how in model.once(_untold).get(model.binding(first.tensor), ()):
-        if node is first.node or how not in (first.how, FORMATTED):
+        if node is first.node or not (how == FORMATTED or _give_the_same(first, how)):
             continue
         read = replace(first, node=node, tensor=tensor)
         is_later = model.function(node) is model.function(first.node) and is_before(model, first.node, node)
@@ -96,7 +98,7 @@ def read_twice_elsewhere(model: Model, first: Readback, taken: Container[cst.CST
     others = [
         replace(first, node=node, tensor=tensor)
         for node, tensor, how in reads(model)
-        if how == first.how and node not in taken and model.binding(tensor) is binding
+        if _give_the_same(first, how) and node not in taken and model.binding(tensor) is binding
     ]
     others = [read for read in others if model.function(read.node) is model.function(first.node)]
     pairs = ((read, again) for read in others for again in others if is_before(model, read.node, again.node))
@@ -132,22 +134,22 @@ def _formatted(model: Model) -> Iterator[tuple[cst.BaseExpression, cst.BaseExpre
 
 def _needed_before(model: Model, read: Readback) -> Readback | None:
     """An earlier read of the same number that the step waits for: `if math.isnan(loss.item()): ...`"""
-    for node, tensor in model.once(_of_variables).get((read.how, model.binding(read.tensor)), ()):
-        if step_of(model, node) != read.step:
+    for node, tensor, how in model.once(_of_variables).get(model.binding(read.tensor), ()):
+        if not _give_the_same(read, how) or step_of(model, node) != read.step:
             continue
         if is_before(model, node, read.node) and is_read_each_time(model, node):
-            earlier = replace(read, node=node, tensor=tensor)
+            earlier = replace(read, node=node, tensor=tensor, how=how)
             if _reads_the_same(model, earlier, read):
                 return earlier
     return None
 
 
-def _of_variables(model: Model) -> dict[object, list[tuple[cst.Call, cst.Name]]]:
-    """The reads of variables, by how they read and of which."""
-    found: dict[object, list[tuple[cst.Call, cst.Name]]] = {}
+def _of_variables(model: Model) -> dict[Binding | None, list[tuple[cst.Call, cst.Name, str]]]:
+    """The reads of variables, by the variable, each with how it reads."""
+    found: dict[Binding | None, list[tuple[cst.Call, cst.Name, str]]] = {}
     for node, tensor, how in reads(model):
         if isinstance(tensor, cst.Name):
-            found.setdefault((how, model.binding(tensor)), []).append((node, tensor))
+            found.setdefault(model.binding(tensor), []).append((node, tensor, how))
     return found
 
 
@@ -169,12 +171,18 @@ def is_read_each_time(model: Model, node: cst.CSTNode) -> bool:
     return True
 
 
+def _give_the_same(read: Readback, how: str) -> bool:
+    """Whether reading it in another way brings the same number: `float(loss)` of a real one is `loss.item()`."""
+    is_float = read.value.dtype == "float" or read.value.grad is Grad.CARRIES
+    return how == read.how or (is_float and {how, read.how} <= PLAIN)
+
+
 def _reads_the_same(model: Model, first: Readback, read: Readback) -> bool:
     """Whether both read one variable, between which nothing writes it and on the same way through the step."""
     if first.loop is not read.loop or not isinstance(read.tensor, cst.Name) or not isinstance(first.tensor, cst.Name):
         return False
     binding = model.binding(read.tensor)
-    if binding is None or binding is not model.binding(first.tensor) or first.how != read.how:
+    if binding is None or binding is not model.binding(first.tensor) or not _give_the_same(read, first.how):
         return False
     if read.how == FOREIGN and model.code(first.node) != model.code(read.node):
         return False  # another function, or for other arguments, reads numbers of its own
