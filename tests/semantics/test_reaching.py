@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import libcst as cst
+import pytest
 
 from tests.semantics.programs import binding_of, model_of
 from torchlint.semantics.dataflow import reaches, writes_reaching
@@ -109,3 +110,38 @@ def test_a_write_that_always_comes_between_hides_the_others() -> None:
     first, *others = sorted(variable.reads, key=lambda read: model.span(read)[0])
     assert writes_reaching(model, variable, first) == [variable.writes[1]]
     assert writes_reaching(model, variable, others[0]) == [variable.writes[2]]
+
+
+IN_ORDER = [
+    ("show((x := 1), x)", [0, 1]),
+    ("y = (x := 1) < x", [0, 1]),
+    ("y[x] = (x := 1)", [0, 1]),
+    ("y = (x := x)", [0]),
+    ("match y:\n        case [_, x]:\n            show(x)", [0, "x"]),
+    ("match y:\n        case [_, x] if x > 1:\n            pass", [0, "x"]),
+    ("match y:\n        case [_, x] if y[0]:\n            pass\n        case _:\n            show(x)", [0, "x"]),
+    ("match y:\n        case _ if (x := 1):\n            show(x)", [0, 1]),
+    ("with y:\n        show(x)\n        x = 1", [0]),
+    ("with y as x:\n        show(x)\n        x = 1", [0, "x"]),
+    ("try:\n        show(x)\n        x = 1\n    finally:\n        x = 2", [0]),
+    ("try:\n        x = 1\n    except y:\n        show(x)\n        x = 2\n    finally:\n        x = 3", [0, 1]),
+    (
+        "try:\n        x = 1\n    except KeyError:\n        x = 2\n    finally:\n        show(x)\n        x = 3",
+        [0, 1, 2],
+    ),
+    ("for _ in y:\n        try:\n            show(x)\n        finally:\n            x = 1", [0, 1]),
+]
+
+
+@pytest.mark.parametrize(("code", "reaching"), IN_ORDER)
+def test_what_may_run_before_a_read_reaches_it_and_what_runs_behind_it_does_not(
+    code: str, reaching: list[int | str]
+) -> None:
+    model = model_of(f"def f(y):\n    x = 0\n    {code}\n")
+    variable = binding_of(model, "x", "f")
+    [read] = variable.reads
+    found = [
+        write.value.value if isinstance(write.value, cst.Integer) else model.code(write.target)
+        for write in writes_reaching(model, variable, read)
+    ]
+    assert [int(value) if value.isdigit() else value for value in found] == reaching

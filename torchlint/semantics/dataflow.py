@@ -5,16 +5,16 @@ from __future__ import annotations
 import re
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Sequence
-from functools import lru_cache
+from functools import lru_cache, partial
 from itertools import takewhile
-from operator import is_
+from operator import is_, is_not
 from typing import TYPE_CHECKING
 
 import libcst as cst
 
 from torchlint.semantics.numbering import Numbering
 from torchlint.semantics.signatures import Signature
-from torchlint.semantics.tree import walk
+from torchlint.semantics.tree import children, walk
 
 if TYPE_CHECKING:
     from torchlint.semantics.entities import Binding, Call, Function, Loop, Write
@@ -153,6 +153,7 @@ class _Order:
         self._places: dict[cst.CSTNode, dict[cst.CSTNode, int]] = {}
         self._always: dict[Binding, dict[cst.CSTNode, list[int]]] = {}
         self._sorted: dict[tuple[Binding, Function], _Sorted] = {}
+        self._named: dict[Binding, bool] = {}
 
     def reaches(self, binding: Binding, written_at: cst.CSTNode, read: cst.CSTNode) -> bool:
         if binding.cls is not None or self._model.function(written_at) is not self._model.function(read):
@@ -194,14 +195,23 @@ class _Order:
                 return
             elif _comes_round(outer, here):
                 yield outer, None
-            else:
-                yield from ((part, None) for part in _leading_into(outer, here))
+            elif isinstance(outer, (cst.BaseCompoundStatement, cst.MatchCase)):
+                yield from ((part, None) for part in _leading_into(outer, here) if part is not None)
+            elif self._is_named_in_expressions(binding):
+                yield from ((part, None) for part in takewhile(partial(is_not, here), _evaluated(outer)))
             if outer is function.node:
                 if isinstance(outer, (cst.FunctionDef, cst.Lambda)):
                     yield outer.params, None
                 return
             here = outer
         yield self._model.module, None
+
+    def _is_named_in_expressions(self, binding: Binding) -> bool:
+        """`f(x := 1, x)`"""
+        if binding not in self._named:
+            above = (self._model.parent(write.target) for write in binding.writes)
+            self._named[binding] = any(isinstance(node, cst.NamedExpr) for node in above)
+        return self._named[binding]
 
     def _place(self, body: cst.CSTNode, statement: cst.CSTNode) -> int:
         """The index of a statement in its body."""
@@ -265,17 +275,36 @@ def _comes_round(outer: cst.CSTNode, here: cst.CSTNode) -> bool:
     """Whether control can come from another part of a compound node to the part `here`."""
     if isinstance(outer, cst.For):
         return here is not outer.iter
-    return isinstance(outer, (cst.While, cst.Try, cst.TryStar, cst.BaseComp, cst.CompFor))
+    return isinstance(outer, (cst.While, cst.BaseComp, cst.CompFor))
 
 
-def _leading_into(outer: cst.CSTNode, here: cst.CSTNode) -> Sequence[cst.CSTNode]:
+def _leading_into(outer: cst.CSTNode, here: cst.CSTNode) -> Sequence[cst.CSTNode | None]:
     """The parts of a compound node that run before its part `here`: `with f() as x:`, `if x := f():`."""
     match outer:
-        case cst.With(items=items, body=body):
-            return (outer,) if here is body else list(takewhile(lambda item: item is not here, items))
-        case cst.If(test=test) | cst.IfExp(test=test) | cst.BooleanOperation(left=test):
+        case cst.With(items=items):
+            return list(takewhile(partial(is_not, here), items))
+        case cst.If(test=test):
             return (test,)
+        case cst.Try() | cst.TryStar() if here is not outer.body:
+            return (outer.body, *outer.handlers, outer.orelse) if here is outer.finalbody else (outer.body,)
+        case cst.Match(subject=subject, cases=cases) if here is not subject:
+            tried = takewhile(partial(is_not, here), cases)
+            return (subject, *(part for case in tried for part in (case.pattern, case.guard)))
+        case cst.MatchCase(pattern=pattern, guard=guard):
+            return (pattern, guard) if here is outer.body else (pattern,)
     return ()
+
+
+def _evaluated(node: cst.CSTNode) -> Sequence[cst.CSTNode]:
+    """The parts of an expression or a simple statement, in the order in which they are evaluated."""
+    match node:
+        case cst.Assign(value=value, targets=targets):
+            return [value, *targets]
+        case cst.NamedExpr(value=value, target=target):
+            return [value, target]
+        case cst.IfExp(test=test, body=body, orelse=orelse):
+            return [test, body, orelse]
+    return children(node)
 
 
 def _assigns(model: Model, statement: cst.BaseSmallStatement, binding: Binding) -> bool:
