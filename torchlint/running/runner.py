@@ -6,6 +6,7 @@ What lints and fixes is imported once there is a file that the cache does not kn
 
 from __future__ import annotations
 
+import atexit
 import gc
 import os
 import signal
@@ -176,6 +177,7 @@ def _seldom_collected() -> Iterator[None]:
 def _prepare_worker() -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     gc.set_threshold(*_GARBAGE_THRESHOLD)
+    atexit.register(gc.freeze)  # else all that the process has read is searched for garbage once more at its end
 
 
 def fix_tree(
