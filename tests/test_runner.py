@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import os
 import signal
+import weakref
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -13,8 +15,15 @@ from torchlint.files.discovery import Target
 from torchlint.running import runner, work
 from torchlint.running.runner import Options, fix_tree, run
 from torchlint.running.task import Result, Task
+from torchlint.semantics.model import Model
 
 LEAK = "import torch\nx = 1  # torchlint: ignore[NOPE]\n"
+CALLS = """
+import torch
+from steps import step
+for x in batches:
+    print(step(torch.nn.Linear(2, 2), x).item())
+"""
 SETTINGS = Settings.selecting("LINT")
 
 
@@ -66,6 +75,36 @@ def test_a_process_that_dies_costs_one_file(project: Path, monkeypatch: pytest.M
     monkeypatch.setattr(work, "process", die_on_the_second)
     results = run(plant(project, 4), Options(jobs=2))
     assert [code for _, code, _ in everything(results)] == ["LINT03", "LINT04", "LINT03", "LINT03"]
+
+
+def test_files_side_by_side_are_for_one_process_and_runs_get_shorter(project: Path) -> None:
+    targets = plant(project, 16)
+    tasks = [Task(target.path, target.path.read_bytes(), target.settings) for target in reversed(targets)]
+    runs = runner._runs(tasks, 2)
+    assert [task.path for run in runs for task in run] == [target.path for target in targets]
+    lengths = [len(run) for run in runs]
+    assert lengths == sorted(lengths, reverse=True)
+    assert (lengths[0], lengths[-1]) == (3, 1)
+
+
+def test_what_was_read_of_a_project_too_large_to_be_kept_is_let_go(
+    project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("torchlint.semantics.project._CHARACTERS_KEPT", 1)
+    monkeypatch.setattr(work, "_CHARACTERS_OF_GARBAGE", 1)
+    models = []
+    build = Model.build
+
+    def watched(*given: Any) -> Model:
+        models.append(weakref.ref(model := build(*given)))
+        return model
+
+    monkeypatch.setattr(Model, "build", watched)
+    (project / "steps.py").write_text("def step(model, x):\n    return model(x)\n")
+    for name in ("a", "b", "c"):
+        (project / f"{name}.py").write_text(CALLS)
+    run([Target(project / f"{name}.py", Settings()) for name in ("a", "b", "c")], Options(jobs=1))
+    assert [model() for model in models[:2]] == [None, None]
 
 
 def test_an_engine_that_crashes_costs_one_file(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:

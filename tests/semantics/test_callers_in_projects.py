@@ -94,7 +94,7 @@ def test_what_is_called_with_autograd_off_does_not_train(
 def test_a_caller_is_known_when_the_project_has_forgotten_its_model(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("torchlint.semantics.project._MODELS_KEPT", 1)
+    monkeypatch.setattr("torchlint.semantics.project._CHARACTERS_KEPT", 1)
     calls = "from engine import total\nfor batch in batches:\n    total(batch)\n"
     engine = "import torch\n\ndef total(losses):\n    for loss in losses:\n        print(loss.item())\n"
     write(tmp_path, {"engine.py": engine, "first.py": calls, "second.py": calls})

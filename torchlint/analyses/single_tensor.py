@@ -34,10 +34,18 @@ _PROVING_METHODS = frozenset(
 
 def carries(value: Value) -> bool:
     """Whether there is a graph in a value, be it in a part of a container."""
-    if value.is_container:
-        parts = [*(value.items or ()), *(part for _, part in value.known_fields)]
-        return any(map(carries, parts)) or (value.element is not None and carries(value.element))
-    return value.carries and value.is_(Kind.TENSOR, Kind.UNKNOWN)
+    rest, seen = [value], {id(value)}
+    for part in rest:  # it grows while the loop runs: parts are in several containers, as what each round adds to is
+        if not part.is_container:
+            if part.carries and part.is_(Kind.TENSOR, Kind.UNKNOWN):
+                return True
+            continue
+        inner = [*(part.items or ()), *(each for _, each in part.known_fields)]
+        for each in [*inner, part.element] if part.element is not None else inner:
+            if id(each) not in seen:
+                seen.add(id(each))
+                rest.append(each)
+    return False
 
 
 def is_graphless(value: Value) -> bool:

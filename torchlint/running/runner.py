@@ -130,15 +130,35 @@ def _process_all(tasks: Sequence[Task], options: Options) -> Iterator[Result]:
         return
     from torchlint.running.workers import WorkerDiedError, spread
 
-    # The largest files first, so that the last one does not keep the others waiting.
-    unfinished = {task.path: task for task in sorted(tasks, key=lambda task: len(task.data), reverse=True)}
+    unfinished = {task.path: task for task in tasks}
     try:
-        for result in spread(process, tuple(unfinished.values()), workers, _prepare_worker):
-            del unfinished[result.path]
-            yield result
+        for results in spread(partial(_each, process), _runs(tasks, workers), workers, _prepare_worker):
+            for result in results:
+                del unfinished[result.path]
+                yield result
     except WorkerDiedError:
         for task in [task for task in tasks if task.path in unfinished]:
             yield _process_alone(task)
+
+
+def _runs(tasks: Sequence[Task], workers: int) -> list[list[Task]]:
+    """The tasks in runs, each for one process: files side by side, which import each other, so that what one has read
+    for a file serves the next. Each run takes a share of what is left, so that the last ones end at about one time."""
+    left = sum(len(task.data) for task in tasks)
+    runs: list[list[Task]] = []
+    size = 0
+    for task in sorted(tasks, key=lambda task: os.path.abspath(task.path)):
+        if size <= 0:
+            runs.append([])
+            size = left // (2 * workers)
+        runs[-1].append(task)
+        size -= len(task.data)
+        left -= len(task.data)
+    return runs
+
+
+def _each(process: Callable[[Task], Result], tasks: Sequence[Task]) -> list[Result]:
+    return [process(task) for task in tasks]
 
 
 def _process_in(folder: str, task: Task) -> Result:

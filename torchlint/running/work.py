@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from dataclasses import replace
 from functools import lru_cache
 from typing import TYPE_CHECKING
@@ -19,6 +20,8 @@ from torchlint.source import Source, UnreadableSourceError
 if TYPE_CHECKING:
     from torchlint.semantics.project import Project
 
+_CHARACTERS_OF_GARBAGE = 6_000_000  # of files whose models are no longer kept; they hold themselves until looked for
+
 
 def process(task: Task) -> Result:
     """Lint or fix one file. Whatever goes wrong is a finding."""
@@ -27,8 +30,8 @@ def process(task: Task) -> Result:
         source = Source.from_bytes(task.data, task.path)
     except UnreadableSourceError as error:
         return Result(task.path, (diagnose(SYNTAX_ERROR, f"the file {error}", task.path),))
+    project = _project(task.around)
     try:
-        project = _project(task.around)
         if task.fix is None:
             found = examine(source, task.settings, project=project)
             shown = source if found.findings or found.suppressed else None
@@ -40,6 +43,14 @@ def process(task: Task) -> Result:
     except Exception as error:
         message = f"the engine crashed: {type(error).__name__}: {error}"
         return Result(task.path, (diagnose(INTERNAL_ERROR, message, task.path),))
+    finally:
+        _clear_away(project)
+
+
+def _clear_away(project: Project) -> None:
+    if project.let_go > _CHARACTERS_OF_GARBAGE:
+        gc.collect()
+        project.let_go = 0
 
 
 def fixed_result(fixed: Fixed, settings: Settings, project: Project) -> Result:

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from torchlint.semantics.model import Model
 
 _MOST_BYTES = 400_000  # a longer file is no module that others import from, but data or generated
-_MODELS_KEPT = 160  # with 48, a quarter of the files of timm were parsed again
+_CHARACTERS_KEPT = 4_000_000  # of files whose trees and models are kept: each takes some 90 bytes
 _DEPTH = 12
 _IMPORT_LINE = re.compile(rb"^[ \t]*(?:from|import)[ \t][^\n(]*(?:\([^)]*\))?", re.MULTILINE)
 _WORD = re.compile(rb"\w+")
@@ -44,6 +44,15 @@ class Place:
     definition: Definition | None = None
 
 
+@dataclass(slots=True)
+class _Parsed:
+    """`model`: made without a look into other files but for the classes that it names; None until it is asked for."""
+
+    source: Source
+    tree: cst.Module
+    model: Model | None = None
+
+
 @dataclass
 class Project:
     """One for a run, in each process. All paths are absolute."""
@@ -51,13 +60,15 @@ class Project:
     _files: ProjectFiles = field(default_factory=ProjectFiles)
     _sources: dict[str, Source | None] = field(default_factory=dict)
     _outlines: dict[str, Outline] = field(default_factory=dict)
-    _trees: OrderedDict[str, tuple[Source, cst.Module]] = field(default_factory=OrderedDict)
-    _models: OrderedDict[str, Model | None] = field(default_factory=OrderedDict)
+    _parsed: OrderedDict[str, _Parsed] = field(default_factory=OrderedDict)  # by file, what was used last at the end
+    _characters: int = 0  # of what is parsed
+    _without_model: set[str] = field(default_factory=set)
     _imported_words: dict[str, dict[str, tuple[str, ...]]] = field(default_factory=dict)
     _modules: dict[tuple[str, str], tuple[str, tuple[str, ...]] | None] = field(default_factory=dict)
     _added_folders: dict[str, tuple[str, ...]] = field(default_factory=dict)  # by file
     _said: dict[tuple[object, Source], object] = field(default_factory=dict)
     looked_at: set[str] = field(default_factory=set)  # the files that something was asked of, until it is emptied
+    let_go: int = 0  # characters of files whose trees and models are garbage since somebody last looked
     _shown: Mapping[str, Source] = field(default_factory=dict)  # files that read otherwise than on disk
 
     def showing(self, sources: Iterable[Source]) -> Project:
@@ -93,26 +104,21 @@ class Project:
 
     def model(self, file: str) -> Model | None:
         """The model of a file, made without a look into other files but for the classes that it names."""
-        self.looked_at.add(file)
-        if file in self._models:
-            self._models.move_to_end(file)
-        else:
-            self._models[file] = self._build(file)
-            if len(self._models) > _MODELS_KEPT:
-                self._models.popitem(last=False)
-        return self._models[file]
-
-    def _build(self, file: str) -> Model | None:
         from torchlint.parsing import UnparsableError
         from torchlint.semantics.foreign import Imports
         from torchlint.semantics.model import Model
 
+        self.looked_at.add(file)
         source = self.source(file)
-        if source is None:
+        if source is None or file in self._without_model:
             return None
         try:
-            return Model.build(source, self.tree(source), Imports(self, source, deep=False))
+            parsed = self._parse(source)
+            if parsed.model is None:
+                parsed.model = Model.build(source, parsed.tree, Imports(self, source, deep=False))
+            return parsed.model
         except (UnparsableError, RecursionError):
+            self._without_model.add(file)
             return None
 
     def model_to_lint(self, source: Source) -> Model:
@@ -126,7 +132,8 @@ class Project:
         file = os.path.abspath(source.path)
         on_disk = self.source(file)
         if on_disk is not None and on_disk.data == source.data:
-            if file not in self._models:
+            parsed = self._parsed.get(file)
+            if parsed is None or parsed.model is None:
                 self._sources[file] = source
             model = self.model(file) if self._stands_alone(file) else None
             if model is not None and not model.asks_for_callers:
@@ -141,17 +148,30 @@ class Project:
 
     def tree(self, source: Source) -> cst.Module:
         """Raises UnparsableError."""
+        return self._parse(source).tree
+
+    def _parse(self, source: Source) -> _Parsed:
+        """Raises UnparsableError."""
         from torchlint.parsing import parse
 
         file = os.path.abspath(source.path)
-        known = self._trees.get(file)
-        if known is not None and known[0].data == source.data:
-            return known[1]
-        tree = parse(source)
-        self._trees[file] = source, tree
-        if len(self._trees) > _MODELS_KEPT:
-            self._trees.popitem(last=False)
-        return tree
+        known = self._parsed.get(file)
+        if known is not None and known.source.data == source.data:
+            self._parsed.move_to_end(file)
+            return known
+        parsed = _Parsed(source, parse(source))
+        self._forget(file)
+        self._parsed[file] = parsed
+        self._characters += len(source.text)
+        while self._characters > _CHARACTERS_KEPT and len(self._parsed) > 1:
+            self._forget(next(iter(self._parsed)))
+        return parsed
+
+    def _forget(self, file: str) -> None:
+        parsed = self._parsed.pop(file, None)
+        if parsed is not None:
+            self._characters -= len(parsed.source.text)
+            self.let_go += len(parsed.source.text)
 
     def path_below_root(self, file: str) -> str:
         return os.path.relpath(file, self._files.root(file))
