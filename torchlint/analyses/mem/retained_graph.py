@@ -29,6 +29,7 @@ _GOING_BACK = re.compile(
     r"|influence|critic|fit"
 )
 _TAKING = ("torch.autograd.grad", "torch.autograd.functional.", "torch.func.")
+_PUTTING = frozenset({"append", "extend", "insert", "add", "put", "push", "update", "appendleft"})
 _DATA = re.compile(r"(?i)batch|data|sample|input|target|label|arg|conf|cfg|^opts?$|option|setting|flag|^x|^y")
 _DEPTH = 3
 _LEARNERS = re.compile(r"(?i)^self$|agent|model|net|policy|learn|trainer|opti|critic|discr|gener|actor")
@@ -301,7 +302,14 @@ def _is_stored(model: Model, function: Function, parts: GraphParts) -> bool:
             kept = [target.target for target in node.targets if isinstance(target.target, cst.Attribute)]
             if kept and _shares(model, node.value, parts):
                 return True
-    return False
+    return any(_is_put_by(model, call, parts) for call in function.calls)
+
+
+def _is_put_by(model: Model, call: Call, parts: GraphParts) -> bool:
+    """`self.log_probs.append(log_prob)`"""
+    if call.method not in _PUTTING or not isinstance(call.receiver, cst.Attribute):
+        return False
+    return any(_shares(model, arg.value, parts) for arg in call.arguments)
 
 
 def _ends_with_callers(model: Model, function: Function) -> bool:

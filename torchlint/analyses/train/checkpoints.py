@@ -48,6 +48,7 @@ _BY_FUNCTION = ("torch.optim.lr_scheduler.LambdaLR", "torch.optim.lr_scheduler.M
 _RATES = re.compile(r"(?i)optim|sched")
 _MOST_WRITERS = 4
 _DICT_METHODS = frozenset({"items", "keys", "values", "get", "pop", "update", "copy"})
+_TENSOR_METHODS = frozenset({"item", "tolist", "numpy", "shape", "size", "dtype", "device", "detach", "clone"})
 
 
 class Content(Enum):
@@ -267,7 +268,9 @@ def _is_tensor_use(model: Model, use: cst.CSTNode) -> bool:
     match parent:
         case cst.Subscript(slice=[cst.SubscriptElement(slice=cst.Index(value=key))]) if parent.value is use:
             name = string_value(key)
-            return _is_loaded_into(model, parent) or (name is not None and _is_plain(name))
+            if _is_loaded_into(model, parent):
+                return True
+            return name is not None and _is_plain(name) and not _is_asked_as_object(model, parent)
         case cst.Attribute():
             if (
                 parent.attr.value in ("get", "pop")
@@ -285,6 +288,12 @@ def _is_tensor_use(model: Model, use: cst.CSTNode) -> bool:
             above = model.parent(parent)
             return isinstance(above, cst.Call) and model.call(above).callee in ("builtins.len", "builtins.isinstance")
     return False
+
+
+def _is_asked_as_object(model: Model, entry: cst.CSTNode) -> bool:
+    """`checkpoint["model"].to(device)`: a dict of weights has no such method, and the whole network may be in it."""
+    above = model.parent(entry)
+    return isinstance(above, cst.Attribute) and above.attr.value not in _DICT_METHODS | _TENSOR_METHODS
 
 
 def _is_plain(entry: str) -> bool:

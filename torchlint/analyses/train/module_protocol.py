@@ -40,7 +40,7 @@ def direct_forwards(model: Model) -> Iterator[Call]:
         if has_other_autograd(model) and call.receiver_value.ref is None:
             continue
         if call.receiver_value.kind is Kind.MODULE:
-            if not _has_call_of_its_own(model, call) and not _may_be_plain(model, call):
+            if not (_has_call_of_its_own(model, call) or _may_be_plain(model, call) or _is_of_no_module(model, call)):
                 yield call
         elif _passes_for_module(model, call):
             yield call

@@ -1,0 +1,52 @@
+"""MEM04: what an object keeps in a list may go backward in another of its methods."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.support import findings
+
+PLAYER = """
+import torch
+from torch import nn
+from torch.distributions import Categorical
+
+class Player:
+    def __init__(self):
+        self.net = nn.Linear(4, 4)
+        self.optimizer = torch.optim.Adam(self.net.parameters())
+        self.log_probs = []
+
+    def choose(self, x):
+        chosen = Categorical(torch.softmax(self.net(x), dim=-1))
+        action = chosen.sample()
+        log_prob = chosen.log_prob(action)
+        self.learn_at_once(log_prob, 1.0)
+        {kept}
+        return action
+
+    def learn_at_once(self, log_prob, reward):
+        loss = -log_prob * reward
+        self.optimizer.zero_grad()
+        loss.backward(retain_graph=True)
+        self.optimizer.step()
+
+    def learn(self):
+        loss = -torch.stack(self.log_probs).sum()
+        self.optimizer.zero_grad()
+        loss.backward()
+        self.optimizer.step()
+"""
+
+
+@pytest.mark.parametrize(
+    ("kept", "count"),
+    [
+        ("self.log_probs.append(log_prob)", 0),
+        ("self.log_probs.extend([log_prob])", 0),
+        ("self.log_probs.append(log_prob.item())", 1),
+        ("self.log_probs.append(action)", 1),
+    ],
+)
+def test_a_list_of_an_object_keeps_the_graph(kept: str, count: int) -> None:
+    assert len(findings(PLAYER.format(kept=kept), "MEM04")) == count
