@@ -308,7 +308,7 @@ class _Trail:
             return
         self.seen.add((parameter, "given"))
         given = [source for call in function.callers for source in given_to(call, parameter)]
-        if not given or function.foreign_callers:
+        if not given or function.foreign_callers or not _is_entered(function):
             self.fate |= Fate.ESCAPES
         site, self.site = self.site, None
         for source in given:
@@ -453,7 +453,7 @@ class _Trail:
         if "builtins.property" in function.decorators and self._read_as(function):
             return
         if (
-            not function.callers
+            not _is_entered(function)
             or function.passed_around
             or (cls is not None and cls.is_module and function.name == "forward")
         ):
@@ -473,7 +473,7 @@ class _Trail:
         if self.site is None and function is self.entered:
             self.is_returned = True
             return
-        if not function.callers:
+        if not _is_entered(function):
             self.fate |= Fate.ESCAPES
         self._to_callers(function)
 
@@ -481,3 +481,8 @@ class _Trail:
         self.site = None
         for caller in function.callers:
             self.on(caller.node)
+
+
+def _is_entered(function: Function) -> bool:
+    """Whether a call of the function is in sight that it does not make itself."""
+    return any(call.function is not function for call in function.callers)

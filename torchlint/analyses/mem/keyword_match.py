@@ -44,11 +44,12 @@ def passes_that_fit(model: Model, call: Call, telling: re.Pattern[str]) -> Itera
 
 
 def namesakes(model: Model, call: Call) -> list[tuple[Model, Function]]:
-    """The methods in other files of the project that have the name of a method out of sight, and their models; of a
-    network, those of networks where there are any."""
+    """The methods that have the name of a method out of sight, and their models: those of the file, or else those of
+    others, of a network those of networks where there are any."""
     if call.method is None or call.target is not None or call.foreign is not None or module_method(call.method):
         return []
-    found = list(methods_elsewhere(model, call.method, set()))
+    own = [(model, function) for function in model.functions if function.cls and function.name == call.method]
+    found = own or list(methods_elsewhere(model, call.method, set()))
     of_networks = [(home, method) for home, method in found if _is_of_network(model, home, method)]
     return of_networks if of_networks and call.receiver_value.kind is Kind.MODULE else found
 

@@ -422,8 +422,9 @@ class _Walk:
         """After a statement that may make the network."""
         for value in self._writes.get(node, ()) if modes else ():
             code = text(value)
-            if _EVALUATED.search(code) or (_LOADED.search(code) and not self._is_made_here(value)):
-                self._ways.switches += filter(self._switches_inside, self._model.calls_in(value))
+            switches = list(filter(self._switches_inside, self._model.calls_in(value)))
+            if switches or _EVALUATED.search(code) or (_LOADED.search(code) and not self._is_made_here(value)):
+                self._ways.switches += switches
                 return frozenset({Mode.EVALUATION})
             if self._network in upstream(self._model, value) and self._network.name in code:
                 return modes
@@ -438,9 +439,9 @@ class _Walk:
         return modes
 
     def _switches_inside(self, call: Call) -> bool:
-        """`make().eval()`, or a function in sight that calls `eval()` on what it makes."""
-        entered = self._ways.entered(self._model, call)
-        return call.method == "eval" or (entered is not None and ".eval()" in text(entered[1].node))
+        """`make().eval()`, or a function in sight that calls `eval()` on what it makes, and `train()` on nothing."""
+        code = text(entered[1].node) if (entered := self._ways.entered(self._model, call)) is not None else ""
+        return call.method == "eval" or (".eval()" in code and ".train(" not in code)
 
     def _part(self, node: cst.CSTNode) -> Binding | None:
         """Another network that the network is built around, as a sampler is around the model that it draws from."""
@@ -451,8 +452,7 @@ class _Walk:
 
     def _is_made_here(self, value: cst.CSTNode) -> bool:
         """Whether functions in sight make a network, and leave it in training mode."""
-        calls = [call for call in self._model.calls_in(value) if call.target is not None]
-        made = [call.target for call in calls if call.target is not None]
+        made = [call.target for call in self._model.calls_in(value) if call.target is not None]
         return bool(made) and not any(_EVALUATED.search(text(function.node)) for function in made)
 
 

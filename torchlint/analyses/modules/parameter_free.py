@@ -157,11 +157,19 @@ def trains_nothing(cls: Class, model: Model, but: Set[str]) -> bool:
 
 def _registers(call: Call, model: Model, given: Given, around: tuple[str, ...]) -> bool:
     """A call that makes a parameter or a layer, or keeps one under a name that is not written out."""
-    if call.method in _REGISTERING or call.callee in ("torch.nn.Parameter", "builtins.setattr"):
+    if call.method in _REGISTERING or call.callee == "builtins.setattr":
         return True
+    if call.callee == "torch.nn.Parameter":
+        return not _is_switched_off(call)
     value = call.value
     made = call.node in value.origins and value.kind is Kind.MODULE
     return made and not _is_free(call.node, value, model, given, around)
+
+
+def _is_switched_off(call: Call) -> bool:
+    """`nn.Parameter(grid, requires_grad=False)`"""
+    flag = call.argument("requires_grad", 1)
+    return flag.given and flag.value.constant is False
 
 
 def _is_free(made: cst.BaseExpression, value: Value, model: Model, given: Given, around: tuple[str, ...]) -> bool:
@@ -200,6 +208,8 @@ def _may_hold(
         return attribute.called or bool(others) or any(_is_handed_on(read, model) for read in attribute.reads)
     if known.kind is Kind.MODULE:
         return not _is_free(value, known, model, given, around)
+    if isinstance(value, cst.Call) and model.call(value).callee == "torch.nn.Parameter":
+        return not _is_switched_off(model.call(value))
     return known.ref == "torch.nn.Parameter" or known.kind in (Kind.PARAMETERS, Kind.INSTANCE)
 
 

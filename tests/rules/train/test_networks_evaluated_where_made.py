@@ -1,0 +1,56 @@
+"""TRAIN04: a function that makes a network, and calls `eval()` on it, hands it on in evaluation mode."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.support import findings
+
+PROGRAM = """
+import torch
+from torch import nn
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.rnn = nn.LSTM(4, 4)
+        self.drop = nn.Dropout(0.5)
+
+    def forward(self, x):
+        return self.drop(self.rnn(x)[0])
+
+class Debugger:
+    def run(self, loaders):
+        net = self.{name}()
+        if net is None:
+            return
+        for test_loader in loaders.values():
+            self.collect(net, test_loader)
+
+    def {name}(self):
+        try:
+            net = Net().to("cuda")
+            {switch}
+            return net
+        except OSError:
+            return None
+
+    def collect(self, net, test_loader):
+        found = []
+        with torch.no_grad():
+            for batch in test_loader:
+                x = batch["x"].to("cuda")
+                for i in range(x.shape[0]):
+                    found.append(net(x[i : i + 1]).cpu().numpy())
+        return found
+"""
+
+
+@pytest.mark.parametrize("name", ["_load_net", "_make", "prepared"])
+@pytest.mark.parametrize(
+    ("switch", "count"),
+    [("net.eval()", 0), ("pass", 1), ("net.eval()\n            net.train()", 1)],
+    ids=["evaluates", "leaves it", "trains on"],
+)
+def test_a_network_is_handed_on_as_it_was_left(name: str, switch: str, count: int) -> None:
+    assert len(findings(PROGRAM.format(name=name, switch=switch), "TRAIN04")) == count
