@@ -104,4 +104,7 @@ def _message(model: Model, kept: Retention) -> str:
 
     tensor, holder, cut = model.code(kept.graphs[0]), model.code(kept.holder), as_receiver(kept.graphs[0])
     what = "the graph nodes" if kept.freed else "the graph and its activations"
-    return f"`{holder}` keeps {what} behind `{tensor}` alive from every iteration; put `{cut}.detach()` into it"
+    advice = f"put `{cut}.detach()` into it"
+    if model.value(kept.graphs[0]).is_container:
+        advice = "detach the tensors that go into it"
+    return f"`{holder}` keeps {what} behind `{tensor}` alive from every iteration; {advice}"

@@ -1,0 +1,56 @@
+"""MEM02: what a function computes of tensors without a graph has none, whatever training gives the same function."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.support import findings
+
+PREFERENCES = """
+import torch
+from torch import nn
+
+def log_probs(logits, ids, mask):
+    taken = torch.gather(logits.log_softmax(-1), dim=2, index=ids.unsqueeze(2)).squeeze(2)
+    {inside}
+    return (taken * mask).sum(-1)
+
+scale = nn.Parameter(torch.ones(()))
+
+def main(model: nn.Module, reference: nn.Module, loader, eval_loader, optimizer, beta):
+    def evaluation(model, eval_loader):
+        model.eval()
+        losses = 0
+        for step, batch in enumerate(eval_loader):
+            ids, mask = batch["ids"].cuda(), batch["mask"].cuda()
+            with {switch}:
+                outputs = model(ids)
+                others = reference(ids)
+            ours = log_probs(outputs.logits, ids, mask)
+            theirs = log_probs(others.logits, ids, mask)
+            logits = beta * (ours[:8] - theirs[:8])
+            loss = (-nn.functional.logsigmoid(logits)).mean(0)
+            losses += loss.float()
+        return losses / (step + 1)
+
+    for batch in loader:
+        ids, mask = batch["ids"].cuda(), batch["mask"].cuda()
+        outputs = model(ids)
+        loss = -log_probs(outputs.logits, ids, mask).mean()
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+    print(evaluation(model, eval_loader))
+"""
+
+
+@pytest.mark.parametrize(
+    ("switch", "inside", "count"),
+    [
+        ("torch.no_grad()", "pass", 0),
+        ("torch.autocast('cuda')", "pass", 1),
+        ("torch.no_grad()", "taken = taken * scale", 1),
+    ],
+)
+def test_what_is_given_decides(switch: str, inside: str, count: int) -> None:
+    assert len(findings(PREFERENCES.format(switch=switch, inside=inside), "MEM02")) == count
