@@ -78,7 +78,7 @@ class Reads:
                 if may_get and not self._is_rewritten(writes, statement, read):
                     yield read, When.LATER
             elif self._sees(read, statement, writes):
-                yield read, When.SELDOM if self.is_rare(read) else When.NOW
+                yield read, When.SELDOM if self.is_rare(read, statement) else When.NOW
 
     def _is_called_later(self, read: cst.CSTNode, function: Function) -> bool:
         """Whether another function reads a variable of this one, which calls it behind the loop only."""
@@ -87,14 +87,17 @@ class Reads:
         is_known = bool(calls) and not (reader.passed_around or reader.foreign_callers)
         return is_known and all(call.function is function and not self.is_in_loop(call.node) for call in calls)
 
-    def is_rare(self, read: cst.CSTNode) -> bool:
-        """Whether a statement runs at log intervals only; `x if verbose else (x, y)` is read either way."""
+    def is_rare(self, read: cst.CSTNode, beside: cst.CSTNode | None = None) -> bool:
+        """Whether a statement runs at log intervals only, or at some of those at which another one runs; `x if verbose
+        else (x, y)` is read either way."""
+        loop = self._loop or self._model.loop(read)
+        shared = {guard.node for guard in self._model.guards(beside, loop)} if beside is not None else set()
         gates = (
             guard
-            for guard in self._model.guards(read, self._loop or self._model.loop(read))
+            for guard in self._model.guards(read, loop)
             if guard.kind in ("log", "handler") and not is_the_rest(guard) and not _compares_lengths(guard)
         )
-        return any(not isinstance(guard.node, cst.IfExp) for guard in gates)
+        return any(not isinstance(guard.node, cst.IfExp) and guard.node not in shared for guard in gates)
 
     def is_in_loop(self, node: cst.CSTNode) -> bool:
         return self._loop is None or self._loop in self._model.loops_around(node)

@@ -13,7 +13,7 @@ from torchlint.analyses.order import is_before
 from torchlint.analyses.sync.branching import waiting_step
 from torchlint.analyses.sync.readback import reads
 from torchlint.analyses.sync.round_trips import Trip, has_not_left
-from torchlint.semantics.dataflow import parameter_of_function, reaches
+from torchlint.semantics.dataflow import parameter_of_function, reaches, text, upstream
 from torchlint.semantics.entities import Call, Role
 from torchlint.semantics.tree import walk
 from torchlint.semantics.values import Kind, Place
@@ -124,6 +124,8 @@ class Walk:
             case cst.Subscript(value=whole) if whole is not node and self._is_moved(whole):
                 self.picked = self.picked or parent
                 return True
+            case cst.Subscript(value=whole) if whole is not node and self._is_kept_on_host(whole):
+                return False
             case cst.Subscript() if parent.value is node:
                 self.works = True
             case cst.Subscript() | cst.Element() | cst.Tuple() | cst.List() | cst.Slice():
@@ -209,6 +211,17 @@ class Walk:
         """Whether a variable is a tensor that was moved to the device: what a host's index picks of it is there."""
         binding = self._model.binding(whole)
         return binding is not None and any(self._moves(write.value) for write in binding.writes)
+
+    def _is_kept_on_host(self, whole: cst.BaseExpression) -> bool:
+        """`torch.cat(features)` after `features.append(feature.cpu())`: the device may have no room for all of it."""
+        behind = upstream(self._model, whole)
+        return any(
+            call.receiver is not None
+            and ".cpu()" in text(call.node)
+            and (binding := self._model.binding(call.receiver)) is not None
+            and binding in behind
+            for call in self._model.calls_to(".append")
+        )
 
     def _moves(self, node: cst.CSTNode | None) -> bool:
         return isinstance(node, cst.Call) and moves_to_accelerator(self._model.call(node), self._model)

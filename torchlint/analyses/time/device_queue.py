@@ -219,7 +219,9 @@ class DeviceQueue:
         return state.with_work(end.queued) if end.queued is not None else state
 
     def _decided(self, test: cst.BaseExpression, state: State) -> State:
-        """`if tensor > 0:` needs the value."""
+        """`if tensor > 0:` needs the value, as `not tensor` does."""
+        while isinstance(test, cst.BooleanOperation):
+            test = test.right
         return state.waited() if self._is_queued_value(self._model.value(test)) else state
 
     # -- expressions
@@ -238,6 +240,8 @@ class DeviceQueue:
                     state = self._called(self._model.call(node), state)
                 case cst.BinaryOperation(left=left, operator=cst.Modulo()) if self._model.value(left).is_(Kind.STRING):
                     state = state.waited() if any(map(self._is_shown, _parts(node.right))) else state
+                case cst.UnaryOperation(operator=cst.Not(), expression=asked) | cst.BooleanOperation(left=asked):
+                    state = self._decided(asked, state)
                 case cst.BinaryOperation() | cst.UnaryOperation() | cst.Comparison():
                     state = self._computed(node, self._model.value(node), state)
                 case cst.FormattedStringExpression() if self._is_shown(node.expression):
@@ -258,12 +262,8 @@ class DeviceQueue:
 
     def _is_masked(self, node: cst.Subscript) -> bool:
         """`x[mask]` has as many elements as the mask has true ones."""
-        for element in node.slice:
-            if isinstance(element.slice, cst.Index):
-                index = self._model.value(element.slice.value)
-                if index.kind is Kind.TENSOR and index.dtype == "bool":
-                    return True
-        return False
+        indices = (self._model.value(each.slice.value) for each in node.slice if isinstance(each.slice, cst.Index))
+        return any(index.kind is Kind.TENSOR and index.dtype == "bool" for index in indices)
 
     def _is_shown(self, node: cst.BaseExpression) -> bool:
         """Whether a text that holds a value needs what the device computes for it."""
@@ -430,11 +430,13 @@ def _reads(function: Function) -> Iterator[Call]:
 
 
 def _reads_behind(function: Function) -> Iterator[Call]:
-    """Also those of the functions of its file that a function calls."""
+    """Also those of the functions of its file that a function calls, or hands to what may call them."""
     entered = [function]
     for each in entered:  # it grows while the loop runs
         yield from _reads(each)
-        entered += [call.target for call in each.calls if call.target is not None and call.target not in entered]
+        for call in each.calls:
+            met = [*call.passes, *(() if call.target is None else (call.target,))]
+            entered += [inner for inner in met if inner not in entered]
 
 
 def is_wait(call: Call) -> bool:
