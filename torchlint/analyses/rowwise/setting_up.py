@@ -19,13 +19,18 @@ _PARAMETER = "torch.nn.Parameter"
 
 
 def only_sets_up(model: Model, loop: Loop) -> bool:
-    """Whether a loop without another in it or around it runs in a constructor, in a method that initialises weights or
-    that only constructors call, or until an attribute is there. Loops in loops, over all elements of a table, take
-    their time all the same."""
-    if loop.parent is not None or any(other.parent is loop for other in model.loops):
+    """Whether a loop without another in it or around it, but for comprehensions, runs in a constructor, in a method
+    that initialises weights or that only constructors call, or until an attribute is there. Loops in loops, over all
+    elements of a table, take their time all the same."""
+    if loop.is_comprehension and loop.parent is not None:
+        return only_sets_up(model, loop.parent)
+    if loop.parent is not None or any(other.parent is loop and not other.is_comprehension for other in model.loops):
         return False
     return (
-        _makes_what_is_missing(model, loop.node) or builds(model, loop.function) or _puts_weights(model, loop.function)
+        _makes_what_is_missing(model, loop.node)
+        or builds(model, loop.function)
+        or _makes_object(loop.function)
+        or _puts_weights(model, loop.function)
     )
 
 
@@ -60,6 +65,11 @@ def _builds(model: Model, function: Function, depth: int) -> bool:
     if not function.callers or function.foreign_callers or any(True for _ in model.calls_elsewhere(function)):
         return False
     return all(_builds(model, call.function, depth - 1) and not call.loops() for call in function.callers)
+
+
+def _makes_object(function: Function) -> bool:
+    """Whether it is the constructor of anything but a dataset, which may go through all its samples."""
+    return function.cls is not None and function.name == "__init__" and "__getitem__" not in function.cls.methods
 
 
 def _puts_weights(model: Model, function: Function) -> bool:

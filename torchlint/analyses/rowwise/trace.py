@@ -16,7 +16,7 @@ from torchlint.analyses.rowwise import headers
 from torchlint.analyses.rowwise.expressions import Expressions
 from torchlint.analyses.rowwise.names import Names, is_block, spelled, sum_onto
 from torchlint.analyses.rowwise.state import Depends, Fault, Kept, Path, Seen, Sink, Trace, together
-from torchlint.semantics.tree import without_subscripts
+from torchlint.semantics.tree import walk, without_subscripts
 from torchlint.semantics.values import Kind
 
 if TYPE_CHECKING:
@@ -235,6 +235,8 @@ class _Reader:
             else:
                 self.trace.fault(kind, f"several iterations write the same element of `{name}`")
             return
+        if place.depends >= Depends.ROW and self._is_at_numbers(target) and self._reads_elements_of(name):
+            self.trace.fault(Fault.CARRIED, f"an iteration may read what another wrote into `{name}`")
         is_tensor = self._expressions.is_tensor(root)
         if adds and is_tensor:
             seen = self._expressions.changed(target, place, seen)
@@ -242,6 +244,20 @@ class _Reader:
         if sink is Sink.COUNT and (len(target.slice) > 1 or isinstance(target.value, cst.Subscript)):
             seen = together(seen, place)  # a table counts which values meet
         self.trace.kept.append(Kept(sink, name, root, seen, place, value, self._path, self._expressions.guarded))
+
+    def _is_at_numbers(self, target: cst.Subscript) -> bool:
+        """`out[b, n]` with `b = int(batch[i])`: several rows may say the same place."""
+        indices = (part.slice.value for part in target.slice if isinstance(part.slice, cst.Index))
+        return any(isinstance(index, cst.Name) and index.value in self._expressions.local for index in indices)
+
+    def _reads_elements_of(self, name: str) -> bool:
+        """Whether the loop reads elements of what it fills."""
+        return any(
+            isinstance(node, cst.Subscript)
+            and not isinstance(self._model.parent(node), (cst.AssignTarget, cst.AugAssign, cst.Subscript))
+            and spelled(without_subscripts(node)) == name
+            for node in walk(self._loop)
+        )
 
     def _block_of(self, target: cst.Subscript) -> Seen | None:
         """`out[i * n : (i + 1) * n] = x[i]`, which repeats each row."""

@@ -103,6 +103,7 @@ class _Finder:
         self._certainty = model.once(Certainty)
         self._attempts: dict[Root, tuple[Plan | None, str]] = {}
         self._taken: set[cst.CSTNode] = set()  # nothing is said of the loops in them
+        self._nests = any((call.callee or "").startswith("torch.nested.") for call in model.calls)
 
     def found(self) -> Iterator[Work]:
         for loop in self._model.loops:
@@ -131,6 +132,8 @@ class _Finder:
         """The for statement, or of a comprehension the call that collects it."""
         if loop.role in _OTHER_ROLES or loop.iterates.kind is Kind.LOADER or isinstance(loop.node, cst.While):
             return None
+        if self._nests:
+            return None  # rows of a nested tensor have lengths of their own
         if is_compiled(self._model, loop.function) or only_sets_up(self._model, loop):
             return None
         if isinstance(loop.node, cst.For):
