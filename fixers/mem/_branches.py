@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
-from torchlint.analyses.mem.fate import Fate, Tracer
+from torchlint.analyses.fate import Fate, Tracer
 from torchlint.semantics.tree import walk
 from torchlint.semantics.values import Kind
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
-from torchlint.analyses.mem.fate import Fate, Tracer
+from torchlint.analyses.fate import Fate, Tracer
 from torchlint.analyses.mem.graphs import carriers
 from torchlint.analyses.mem.keeping import Way
 from torchlint.analyses.mem.retention import retentions

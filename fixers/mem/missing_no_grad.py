@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import libcst as cst
 
 from torchlint.analyses.evaluation_names import is_over_data
-from torchlint.analyses.mem.fate import Fate, Tracer
+from torchlint.analyses.fate import Fate, Tracer
 from torchlint.analyses.mem.needless_graph import Extent
 from torchlint.analyses.mem.step_parts import all_evaluations, is_part_of_step
 from torchlint.edits.rewriter import Rewriter

@@ -6,24 +6,26 @@ import libcst as cst
 import pytest
 
 from tests.semantics.programs import binding_of, model_of, value_of
+from torchlint.analyses.fate import Fate, fate_of
 from torchlint.semantics.values import Grad, Kind, Place, Value
 
 
 @pytest.mark.parametrize(
-    ("use", "reaches"),
+    ("use", "fate"),
     [
-        ("sum(losses).backward()", True),
-        ("total = torch.stack(losses).mean()\ntotal.backward()", True),
-        ("scaler.scale(losses[-1]).backward()", True),
-        ("torch.autograd.grad(losses[0], w)", True),
-        ("print(sum(losses) / len(losses))", False),
-        ("history = [l.item() for l in losses]", False),
-        ("plot(losses)", None),
+        ("sum(losses).backward()", Fate.BACKWARD),
+        ("total = torch.stack(losses).mean()\ntotal.backward()", Fate.BACKWARD),
+        ("scaler.scale(losses[-1]).backward()", Fate.BACKWARD),
+        ("torch.autograd.grad(losses[0], w)", Fate.BACKWARD),
+        ("print(sum(losses) / len(losses))", Fate.CONSUMED),
+        ("history = [l.item() for l in losses]", Fate.CONSUMED),
+        ("plot(losses)", Fate.CONSUMED),
+        ("handle(losses)", Fate.ESCAPES),
     ],
 )
-def test_what_becomes_of_a_list_of_losses(use: str, reaches: bool | None) -> None:
+def test_what_becomes_of_a_list_of_losses(use: str, fate: Fate) -> None:
     model = model_of(f"import torch\nlosses = []\nfor x in data:\n    losses.append(net(x).sum())\n{use}\n")
-    assert model.reaches_backward(binding_of(model, "losses")) is reaches
+    assert fate_of(model, binding_of(model, "losses")) == fate
 
 
 @pytest.mark.parametrize(
@@ -58,7 +60,7 @@ def test_a_list_returned_to_a_caller_that_calls_backward_reaches_it() -> None:
         sum(collect(data)).backward()
         """
     )
-    assert model.reaches_backward(binding_of(model, "losses", "collect")) is True
+    assert Fate.BACKWARD in fate_of(model, binding_of(model, "losses", "collect"))
 
 
 @pytest.mark.parametrize(

@@ -25,7 +25,6 @@ from torchlint.semantics.collecting import collect
 from torchlint.semantics.effects import EffectTable, classify
 from torchlint.semantics.entities import Binding, Call, Class, Effects, Function, Guard, Loop, Scope
 from torchlint.semantics.evaluate import Evaluator
-from torchlint.semantics.flow import Flow
 from torchlint.semantics.guards import Guards
 from torchlint.semantics.names import Names
 from torchlint.semantics.regions import Switch
@@ -71,7 +70,6 @@ class Model:
         self._effects = EffectTable(self._scopes.functions, abroad, keeps_off="enable_grad" not in source.text)
         RoleFinder(self._scopes.functions, self._scopes.loops, self._effects)
         frameworks.note_functions(self._scopes.calls)
-        self._flow = Flow(self._scopes, self._names.qualified)
         self._computed: dict[object, object] = {}
         self._effects_of: dict[Loop | Call | cst.CSTNode, Effects] = {}
         self._guards = Guards(self._scopes)
@@ -396,10 +394,6 @@ class Model:
                 held.setdefault(above, []).append(call)
                 above = parents.get(above) if above is not function.node else None
         return held
-
-    def reaches_backward(self, binding: Binding) -> bool | None:
-        """Whether what the binding holds flows into a backward pass; None when it leaves the file's sight."""
-        return self._flow.reaches_backward(binding)
 
     @property
     def asks_for_callers(self) -> bool:

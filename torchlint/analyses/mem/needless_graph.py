@@ -19,11 +19,11 @@ from torchlint.analyses.callers_by_name import (
 from torchlint.analyses.compatibility import is_of_another_library
 from torchlint.analyses.conditions import conditions, exclude
 from torchlint.analyses.evaluation_names import evaluates_by_name, is_held_out, is_over_data
+from torchlint.analyses.fate import Fate, Tracer
 from torchlint.analyses.lifetime import root
 from torchlint.analyses.loading.feeding import repeats
 from torchlint.analyses.mem.called_by_bases import is_called_by_base
 from torchlint.analyses.mem.evaluation_before import Modes
-from torchlint.analyses.mem.fate import Fate, Tracer
 from torchlint.analyses.mem.frozen_modules import is_teacher, switches_parameters_off
 from torchlint.analyses.mem.gradients_on_the_way import may_need_gradients, reached, sends_back_for_others
 from torchlint.analyses.mem.keyword_match import methods_meant, methods_named, namesakes, passes_that_fit

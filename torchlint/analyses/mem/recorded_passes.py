@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 import libcst as cst
 
 from torchlint.analyses.compatibility import has_other_autograd
+from torchlint.analyses.fate import Fate, Tracer
 from torchlint.analyses.lifetime import root
 from torchlint.analyses.mem.array_reads import is_read_as_array
-from torchlint.analyses.mem.fate import Fate, Tracer
 from torchlint.analyses.mem.frozen_modules import is_frozen
 from torchlint.analyses.modules.parameter_free import class_of_module, is_parameter_free_pass
 from torchlint.analyses.variable_wrapper import is_volatile_pass

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import libcst as cst
 
 from torchlint.analyses.conditions import are_alternatives
+from torchlint.analyses.fate import Fate, fate_of
 from torchlint.analyses.graph_parts import GraphParts, is_leaf
 from torchlint.analyses.mem.backward_pass import backpropagated
 from torchlint.analyses.mem.trial_runs import is_test_case
@@ -31,6 +32,7 @@ _GOING_BACK = re.compile(
 _TAKING = ("torch.autograd.grad", "torch.autograd.functional.", "torch.func.")
 _PUTTING = frozenset({"append", "extend", "insert", "add", "put", "push", "update", "appendleft"})
 _DATA = re.compile(r"(?i)batch|data|sample|input|target|label|arg|conf|cfg|^opts?$|option|setting|flag|^x|^y")
+_GOING_ON = Fate.BACKWARD | Fate.ESCAPES
 _DEPTH = 3
 _LEARNERS = re.compile(r"(?i)^self$|agent|model|net|policy|learn|trainer|opti|critic|discr|gener|actor")
 
@@ -327,7 +329,7 @@ def _ends_with_callers(model: Model, function: Function) -> bool:
             target = above.target
         names = [element.value for element in target.elements] if isinstance(target, cst.Tuple) else [target]
         bindings = [model.binding(name) if name is not None else None for name in names]
-        if any(binding is None or model.reaches_backward(binding) is not False for binding in bindings):
+        if any(binding is None or fate_of(model, binding) & _GOING_ON for binding in bindings):
             return False
     return True
 

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING
 import libcst as cst
 
 from torchlint.analyses.evaluation_names import is_over_loader
+from torchlint.analyses.fate import Fate, Tracer
 from torchlint.analyses.lifetime import Lifetime, lifetime, of_comprehension, resets, root
 from torchlint.analyses.mem.backward_pass import freeing_passes
 from torchlint.analyses.mem.chosen_gradients import comes_without_graph
-from torchlint.analyses.mem.fate import Fate, Tracer
 from torchlint.analyses.mem.given_graphs import is_given_no_graph
 from torchlint.analyses.mem.graphs import carriers, depends_on_forward, is_freed_inside, returned_by
 from torchlint.analyses.mem.handful import has_handful_of_places, is_over_handful

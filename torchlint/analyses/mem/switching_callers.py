@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from torchlint.analyses.callers_by_name import calls_in_other_files, may_run_without_gradients
-from torchlint.analyses.mem.fate import Fate, Tracer
+from torchlint.analyses.fate import Fate, Tracer
 from torchlint.semantics.dataflow import parameter_of_function
 from torchlint.semantics.values import Kind
 

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import libcst as cst
 
+from torchlint.analyses import fate_words as words
 from torchlint.analyses.lifetime import root
-from torchlint.analyses.mem import fate_words as words
+from torchlint.analyses.once import once_for_each
 from torchlint.semantics.dataflow import given_to, parameter_of, parameter_of_function, reaches, text
 from torchlint.semantics.effects import steps_on_a_loss
 from torchlint.semantics.values import Grad, Kind
@@ -63,6 +64,12 @@ class Tracer:
         if not isinstance(written_at, (cst.Assign, NoneType)):
             trail.enter_aliases(binding)
         return trail.run()
+
+
+@once_for_each
+def fate_of(model: Model, binding: Binding) -> Fate:
+    """Fate of whatever a variable or attribute holds."""
+    return Tracer(model).of_binding(binding)
 
 
 def _named_attributes(model: Model) -> dict[str, list[cst.Attribute]]:
