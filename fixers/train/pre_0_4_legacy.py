@@ -353,10 +353,11 @@ def _is_computed_without_graph(read: DataRead, model: Model) -> bool:
 
 
 def _is_given_to_helper(tensor: cst.BaseExpression, model: Model) -> bool:
-    """Whether a function is given a tensor, or what methods make it of, and only its callers switch autograd off."""
+    """Whether a function is given a tensor, what methods make it of, or an object that has it, and only its callers
+    switch autograd off."""
     function = model.function(tensor)
-    while isinstance(tensor, (cst.Subscript, cst.Call)):
-        inner = tensor.value if isinstance(tensor, cst.Subscript) else model.call(tensor).receiver
+    while isinstance(tensor, (cst.Subscript, cst.Call, cst.Attribute)):
+        inner = model.call(tensor).receiver if isinstance(tensor, cst.Call) else tensor.value
         if inner is None:
             break
         tensor = inner

@@ -130,3 +130,27 @@ def test_an_entry_says_nothing_of_what_holds_it(read: str, found: int) -> None:
 def test_parentheses_that_only_data_needed_go_with_it(read: str, left: str) -> None:
     code = "import torch\n\ndef kept(x):\n    x = torch.abs(x)\n    return {}\n"
     assert fixed(code.format(read), "TRAIN10", unsafe=True) == code.format(left)
+
+
+MASKS = """\
+import torch
+from torch import nn
+
+class Pruner:
+    def __init__(self, layer: nn.Linear, rows):
+        self.layer, self.rows = layer, rows
+
+    def mask(self):
+        metric = torch.abs(self.layer.weight.data) * self.rows
+        return torch.sort(metric, dim=-1)[1]
+
+@torch.no_grad()
+def prune(layer, rows):
+    return Pruner(nn.Linear(3, 3), rows).mask()
+"""
+
+
+def test_what_an_object_keeps_is_cut_off_in_a_method_that_only_callers_switch_autograd_off_for() -> None:
+    assert "torch.abs(self.layer.weight.detach())" in fixed(MASKS, "TRAIN10", unsafe=True)
+    inside = MASKS.replace("    def mask", "    @torch.no_grad()\n    def mask")
+    assert "torch.abs(self.layer.weight)" in fixed(inside, "TRAIN10", unsafe=True)
