@@ -199,3 +199,55 @@ class Net:
         return torch.randn(x.size()).cuda(x.data.get_device()){other}
 """
     assert ("device=x" in fixed(code, "XFER01", unsafe=True)) is is_changed
+
+
+BATCHES = """\
+import torch
+
+
+def f(images, net, device):
+    loader = torch.utils.data.DataLoader(images, batch_size=4, pin_memory=True)
+    with torch.no_grad():
+        for batch in loader:
+            batch = batch.to(device)
+            if device == "cuda":
+                batch = batch.to({target})
+            print(net(batch).cpu())
+"""
+
+
+@pytest.mark.parametrize(("target", "is_left"), [("torch.float16", False), ("device, torch.float16", True)])
+def test_a_cast_is_no_copy_that_stays(target: str, is_left: bool) -> None:
+    after = fixed(BATCHES.format(target=target), "XFER02", unsafe=True)
+    assert ("batch.to(device, non_blocking=True)" in after) is not is_left
+
+
+REDUCED = """\
+import torch
+
+
+def train(loss, reduced):
+    loss.backward()
+    total = reduced(loss.data)
+    return total
+
+
+def validate(loss, reduced):
+    total = {total}
+    {other}
+    return total
+"""
+
+
+@pytest.mark.parametrize(
+    ("total", "other", "is_left"),
+    [
+        ("reduced(loss.data)", "again = type(loss.data)", True),
+        ("reduced(loss.data)", "", False),
+        ("reduced(loss.data) + 1", "again = type(loss.data)", False),
+    ],
+)
+def test_a_statement_that_stays_in_another_function_stays_here(total: str, other: str, is_left: bool) -> None:
+    code = REDUCED.format(total=total, other=other).replace("loss.backward()", "loss.sum().backward()")
+    after = fixed(code.replace("(loss, reduced)", "(loss: torch.Tensor, reduced)"), "TRAIN10", unsafe=True)
+    assert ("reduced(loss.detach())\n    return total\n\n\ndef validate" in after) is not is_left

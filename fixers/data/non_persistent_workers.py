@@ -10,6 +10,7 @@ from torchlint.fixers._loader_options import set_option
 
 from torchlint.analyses.data.own_process import changes_what_it_holds
 from torchlint.analyses.data.reiteration import respawning_beside, respawning_loaders
+from torchlint.analyses.loading.worker_count import is_some
 from torchlint.edits.rewriter import Rewriter
 from torchlint.finding import Applicability, Fix
 from torchlint.rule import NoFixError
@@ -56,7 +57,8 @@ def _collates_out_of_sight(loader: Loader) -> bool:
 def _value(loader: Loader, model: Model) -> str:
     """Without workers the option raises, so that a number which is set elsewhere is asked."""
     count = loader.option("num_workers").node
-    if loader.workers is not None and not isinstance(count, (cst.Name, cst.Attribute, cst.Subscript)):
+    is_written_out = loader.workers is not None and not isinstance(count, (cst.Name, cst.Attribute, cst.Subscript))
+    if is_written_out or is_some(count, model):
         return "True"
     if count is None or any(isinstance(node, (cst.Call, cst.Lambda)) for node in walk(count)):
         raise NoFixError("the number of workers is not written in a way that can be asked a second time")

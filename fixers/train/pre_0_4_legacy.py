@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
+from torchlint.analyses.conditions import are_alternatives
 from torchlint.analyses.data_attribute.chain import Chain, is_single
 from torchlint.analyses.data_attribute.reads import (
     NEW_TENSORS,
@@ -88,9 +89,9 @@ def _read(read: DataRead, model: Model) -> Fix:
     if _is_first_of_computed(read, model) or _is_first_of_unknown(read, model):
         raise NoFixError("whether that is an element, or the number of a tensor without dimensions, is not known")
     bare_reads = model.once(_bare_reads)
-    bare = read.node in bare_reads and (
-        read.use is Use.INDIFFERENT or all(other.node in bare_reads for other in reads_in_row(read, model))
-    )
+    is_off = model.grad_enabled(read.node) is False and not _never_has_graph(read, model)
+    like = [*reads_in_row(read, model), *(beside if is_off else ())]
+    bare = read.node in bare_reads and (read.use is Use.INDIFFERENT or all(other.node in bare_reads for other in like))
     if _keeps_all_as_it_is(read.node, model) and bare and all(other.node in bare_reads for other in beside):
         gone = rewriter.remove_statement(read.node)
         assert gone is not None
@@ -109,7 +110,9 @@ def _bare(read: DataRead, model: Model) -> tuple[Edit, ...]:
     (start, end), last = model.span(read.owner), model.span(read.node.attr)[1]
     is_alone = isinstance(model.parent(read.node), (cst.Index, cst.Arg, cst.Assign, cst.Return))
     if not is_alone or len(read.owner.lpar) != 1 or "\n" in model.source.text[start:end]:
-        return (Edit(end, last, ""),)
+        dot = model.source.text.rindex(".", end, last)
+        goes_on = model.source.text[last : last + 1] == "." and "#" not in model.source.text[end:dot]
+        return (Edit(dot if goes_on else end, last, ""),)  # what goes on keeps the line that it is on
     return Edit(start, start + 1, ""), Edit(end - 1, last, "")
 
 
@@ -121,11 +124,16 @@ def _detached(start: int, end: int, model: Model) -> str:
 
 
 def _leaves_an_alias(read: DataRead, made: Fix, model: Model) -> bool:
-    """`boxes = y.data`, of which `boxes = y` would be left."""
+    """`boxes = y.data`, of which `boxes = y` would be left, and no other branch gives it something else."""
     match model.small_statement(read.node):
-        case cst.Assign(targets=[cst.AssignTarget(target=cst.Name(value=name))], value=value) if value is read.node:
-            is_bare = not any(edit.text for edit in made.edits)
-            return is_bare and isinstance(read.owner, cst.Name) and read.owner.value != name
+        case cst.Assign(targets=[cst.AssignTarget(target=cst.Name(value=name) as target)], value=value) if (
+            value is read.node
+        ):
+            is_bare = not any(edit.text for edit in made.edits) and isinstance(read.owner, cst.Name)
+            binding = model.binding(target)
+            others = [write.target for write in binding.writes] if binding is not None else []
+            is_choice = any(are_alternatives(model, target, other) for other in others if other is not target)
+            return is_bare and not is_choice and model.code(read.owner) != name
     return False
 
 
@@ -235,13 +243,16 @@ def _may_stand_bare(read: DataRead, model: Model) -> bool:
     return (
         read.use is Use.INDIFFERENT
         or takes_no_gradient(read.node, model)
-        or _counts(read.owner, model)
+        or _never_has_graph(read, model)
         or _is_buffer(read.owner, model)
         or is_plain_gradient(read.owner, model)
         or _is_computed_without_graph(read, model)
-        or _is_comparison(read.owner, model)
         or _has_no_graph(read, model)
     )
+
+
+def _never_has_graph(read: DataRead, model: Model) -> bool:
+    return _counts(read.owner, model) or _is_comparison(read.owner, model)
 
 
 def _is_buffer(node: cst.BaseExpression, model: Model) -> bool:

@@ -107,9 +107,11 @@ def _chain(found: Respawning) -> tuple[Fact, ...]:
 
 
 def _message(found: Respawning, model: Model) -> str:
+    from torchlint.analyses.loading.worker_count import is_some
+
     name = f"`{found.loader.name}`" if found.loader.name is not None else "this loader"
     option = "persistent_workers=True"
-    if found.loader.workers is None:
+    if found.loader.workers is None and not is_some(found.loader.option("num_workers").node, model):
         option += "` where there are any: without workers, it raises. That is `persistent_workers=n > 0"
     return (
         f"The workers of {name} end with every iteration of the loop in {model.place(found.epochs.node)} and are "

@@ -75,6 +75,11 @@ class _Places:
             for node in untouched
             if isinstance(node, cst.Attribute) and not _is_in_assignment_to(node.attr.value, node, model)
         }
+        self._statements = {
+            model.code(statement): node
+            for node in untouched
+            if isinstance(node, cst.Attribute) and (statement := model.small_statement(node)) is not None
+        }
         self._edited = _merged((edit.start, edit.end) for edit in edits)
         self._all: dict[str | None, dict[_Likeness, list[cst.CSTNode]]] = {}
         self._words: dict[cst.ClassDef, defaultdict[str, list[cst.CSTNode]]] = {}
@@ -82,13 +87,17 @@ class _Places:
 
     def left(self, node: cst.CSTNode, fix: Fix) -> cst.CSTNode | None:
         """The first expression of the function or class that looks like the one at `node`, has not what the fix gives
-        to that one, and is not changed by any of the edits; of an attribute, any that the rule finds beside it."""
+        to that one, and is not changed by any of the edits; of an attribute, any that the rule finds beside it or in
+        the same statement of another function."""
         model = self._model
         if not isinstance(node, (cst.Call, cst.Attribute)) or not _is_made_in_place(node, fix, model):
             return None
         kept = node.attr.value if isinstance(node, cst.Attribute) else None
         if kept is not None and (kept, model.function(node)) in self._reported:
             return self._reported[kept, model.function(node)]
+        statement = model.small_statement(node) if kept is not None else None
+        if statement is not None and (same := self._statements.get(model.code(statement))) is not None:
+            return same
         own, change = _rewritten(node, fix, model), _change(fix, model)
         like = (_place(node, kept, model), _look(own, kept, model))
         key = (kept, like, change)
@@ -223,12 +232,18 @@ def _look(node: cst.CSTNode, kept: str | None, model: Model) -> tuple[str, ...]:
         if not isinstance(of, cst.Attribute):
             break
         if of is not node or kept is not None:
-            names.append(of.attr.value + "()" * (of is not node))
+            is_cast = isinstance(node, cst.Call) and of.attr.value == "to" and _is_to_type(node, model)
+            names.append("type()" if is_cast else of.attr.value + "()" * (of is not node))
         node = of.value
         if of.attr.value == kept:
             kind = model.value(node).kind
             return (*names, (Kind.TENSOR if kind is Kind.UNKNOWN else kind).value)
     return (*names, model.value(node).kind.value)
+
+
+def _is_to_type(call: cst.Call, model: Model) -> bool:
+    """`x.to(torch.float16)`, which goes nowhere."""
+    return bool(call.args) and all(model.value(arg.value).kind is Kind.DTYPE for arg in call.args)
 
 
 def _options(node: cst.CSTNode) -> Iterator[str]:

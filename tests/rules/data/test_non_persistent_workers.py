@@ -141,6 +141,24 @@ def test_a_number_out_of_sight_is_asked() -> None:
     assert "num_workers=workers, persistent_workers=workers > 0)" in after
 
 
+@pytest.mark.parametrize(
+    ("count", "is_some"),
+    [
+        ("min(8, os.cpu_count() or 1)", True),
+        ("max(1, len(images))", True),
+        ("multiprocessing.cpu_count()", True),
+        ("min(8, os.cpu_count())", False),
+        ("os.cpu_count() or 0", False),
+        ("min([2, 3])", False),
+    ],
+)
+def test_a_number_that_is_some_on_any_machine_is_not_asked_again(count: str, is_some: bool) -> None:
+    code = HEADER + f"import multiprocessing\nimport os\nloader = DataLoader(images, num_workers={count})\n" + EPOCHS
+    [found] = findings(code, "DATA03")
+    assert ("where there are any" in found.message) is not is_some
+    assert (f"num_workers={count}, persistent_workers=True)" in fixed(code, "DATA03")) is is_some
+
+
 def test_a_number_that_is_set_elsewhere_is_asked_even_if_it_is_known() -> None:
     code = "settings = {'workers': 2}\nloader = DataLoader(images, num_workers=settings['workers'])\n" + EPOCHS
     assert "persistent_workers=settings['workers'] > 0)" in fixed(HEADER + code, "DATA03")

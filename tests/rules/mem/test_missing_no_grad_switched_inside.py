@@ -159,3 +159,49 @@ def test_a_function_of_another_file_that_only_pads_records_no_graph(tmp_path: Pa
     (tmp_path / "padding.py").write_text(dedent(PADDING.format(layer=layer)))
     (tmp_path / "main.py").write_text(dedent(PADDED))
     assert len(linted(tmp_path)) == count
+
+
+DECODERS = """
+    import abc
+    import torch
+
+    class Decoding(torch.nn.Module, abc.ABC):
+        @abc.abstractmethod
+        def decode_code(self, rows):
+            '''The picture of the rows.'''
+            {declared}
+
+    class Decoder(Decoding):
+        def __init__(self):
+            super().__init__()
+            self.net = torch.nn.Linear(4, 4)
+
+        @torch.no_grad()
+        def decode_code(self, rows):
+            return self.net(rows)
+    """
+SHOWN = """
+    import torch
+    from factory import build
+
+    def main(path, batches):
+        decoder, config = build(path)
+        decoder = decoder.to("cuda")
+        decoder.eval()
+        for rows in batches:
+            pixels = torch.cat([decoder.decode_code(rows[i : i + 1]) for i in range(rows.size(0))])
+            print(pixels.cpu().numpy())
+    """
+
+
+@pytest.mark.parametrize(("declared", "count"), [("pass", 0), ("raise NotImplementedError", 0), ("return rows + 1", 1)])
+def test_a_method_that_an_interface_only_declares_is_none_of_those_meant(
+    tmp_path: Path, declared: str, count: int
+) -> None:
+    (tmp_path / "pyproject.toml").touch()
+    (tmp_path / "decoders.py").write_text(dedent(DECODERS.format(declared=declared)))
+    (tmp_path / "factory.py").write_text(
+        "from registry import known\n\ndef build(path):\n    return known[path](), path\n"
+    )
+    (tmp_path / "main.py").write_text(dedent(SHOWN))
+    assert len(linted(tmp_path)) == count

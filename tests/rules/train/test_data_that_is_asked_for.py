@@ -154,3 +154,34 @@ def test_what_an_object_keeps_is_cut_off_in_a_method_that_only_callers_switch_au
     assert "torch.abs(self.layer.weight.detach())" in fixed(MASKS, "TRAIN10", unsafe=True)
     inside = MASKS.replace("    def mask", "    @torch.no_grad()\n    def mask")
     assert "torch.abs(self.layer.weight)" in fixed(inside, "TRAIN10", unsafe=True)
+
+
+EVALUATION = """\
+import torch
+
+@torch.no_grad()
+def evaluate(data, net, world_size):
+    out = net(data.x)
+    loss = torch.nn.functional.cross_entropy(out, data.y)
+{body}
+"""
+
+
+@pytest.mark.parametrize(
+    ("body", "after"),
+    [
+        ("    return out.data.cpu(), data.y.data.cpu()", "    return out.detach().cpu(), data.y.detach().cpu()"),
+        ("    return out.data.cpu(), out.data.sum()", "    return out.cpu(), out.sum()"),
+        (
+            "    if world_size > 1:\n        a = reduced(loss.data)\n    else:\n        a = loss.data\n    return a",
+            "    if world_size > 1:\n        a = reduced(loss)\n    else:\n        a = loss\n    return a",
+        ),
+        ("    shown = loss.data\n    return shown", "    shown = loss.data\n    return shown"),
+        (
+            "    return (\n        out[0]\n        .data.cpu()\n        .numpy()\n    )",
+            "    return (\n        out[0]\n        .cpu()\n        .numpy()\n    )",
+        ),
+    ],
+)
+def test_what_an_evaluation_reads_is_written_alike_and_keeps_its_lines(body: str, after: str) -> None:
+    assert fixed(EVALUATION.format(body=body), "TRAIN10", unsafe=True) == EVALUATION.format(body=after)

@@ -6,6 +6,8 @@ import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+import libcst as cst
+
 from torchlint.semantics.signatures import Signature
 from torchlint.semantics.values import Kind
 from torchlint.semantics.vocabulary import module_method
@@ -49,9 +51,21 @@ def namesakes(model: Model, call: Call) -> list[tuple[Model, Function]]:
     if call.method is None or call.target is not None or call.foreign is not None or module_method(call.method):
         return []
     own = [(model, function) for function in model.functions if function.cls and function.name == call.method]
-    found = own or list(methods_elsewhere(model, call.method, set()))
+    named = own or methods_elsewhere(model, call.method, set())
+    found = [(home, method) for home, method in named if not _is_only_declared(method)]
     of_networks = [(home, method) for home, method in found if _is_of_network(model, home, method)]
     return of_networks if of_networks and call.receiver_value.kind is Kind.MODULE else found
+
+
+def _is_only_declared(method: Function) -> bool:
+    """Whether a method of an interface leaves it to others what it does."""
+    body = method.node.body.body if isinstance(method.node, cst.FunctionDef) else ()
+    smalls = [small for line in body for small in (line.body if isinstance(line, cst.SimpleStatementLine) else [line])]
+    return all(
+        isinstance(small, (cst.Pass, cst.Raise))
+        or (isinstance(small, cst.Expr) and isinstance(small.value, (cst.Ellipsis, cst.BaseString)))
+        for small in smalls
+    )
 
 
 def _is_of_network(model: Model, home: Model, method: Function) -> bool:
