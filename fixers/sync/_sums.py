@@ -19,9 +19,11 @@ from torchlint.semantics.values import Grad, Kind
 if TYPE_CHECKING:
     from torchlint.analyses.sync.readback import Readback
     from torchlint.semantics.model import Model
+    from torchlint.source import Source
 
 _NO_DOUBLE = re.compile(r"\b(mps|xla\w*|torch_xla|xpu|hpu)\b", re.IGNORECASE)
 _DEVICE_NAME = re.compile(r"device|accelerator|backend", re.IGNORECASE)
+_LACKS_DOUBLE = re.compile(r"[\"']mps\b|\bbackends\.mps\b|\btorch\.mps\b|\btorch_xla\b")
 _ANY_DEVICE = re.compile(r"\btorch\.accelerator\b|\baccelerate\b")
 _DOUBT = "On a device without double precision (MPS), which this file does not rule out, `.double()` fails."
 TIMED = "The loop reads a clock: without the readback its intervals no longer include the work of the device."
@@ -35,11 +37,18 @@ def kept_in_double(model: Model, read: Readback, total: HostSum, suffix: str) ->
     text = model.source.text
     if any(_NO_DOUBLE.search(said) for said in (text, *_where_device_is_from(model))):
         raise NoFixError("the program is for devices that lack double precision, too")
+    is_there = any(model.once_of(source, _names_one_without_double) for source in model.files_beside())
     is_cuda = re.search(r"\bcuda\b", text) is not None and _ANY_DEVICE.search(text) is None
+    if is_there and not is_cuda:
+        raise NoFixError("other files of the project are for devices that lack double precision")
     told = told_from_float(model, total)
     seen = f"Where nothing has been added, {model.place(told)} sees 0.0 in place of 0." if told is not None else ""
-    doubt = " ".join(filter(None, ("" if is_cuda else _DOUBT, seen)))
+    doubt = " ".join(filter(None, ("" if is_cuda and not is_there else _DOUBT, seen)))
     return kept_on_device(model, read, total, suffix, "float", doubt)
+
+
+def _names_one_without_double(source: Source) -> bool:
+    return _LACKS_DOUBLE.search(source.text) is not None
 
 
 def _where_device_is_from(model: Model) -> list[str]:

@@ -318,3 +318,21 @@ def test_no_double_where_the_device_of_another_file_may_lack_it(other: str, is_f
     source = Source.read(tmp_path / "main.py")
     (finding,) = lint(source, Settings.selecting("SYNC01"), strict=True, project=Project())
     assert (finding.fix is not None) is is_fixed
+
+
+@pytest.mark.parametrize(
+    ("said", "is_fixed"), [('DEVICE = "mps"', False), ("mps = 3", True), ('DEVICE = "cuda"', True)]
+)
+@pytest.mark.parametrize("own", ["device = get()", 'device = torch.device("cuda")'])
+def test_no_double_where_another_file_of_the_project_names_a_device_without_it(
+    said: str, is_fixed: bool, own: str, tmp_path: Path
+) -> None:
+    (tmp_path / "pyproject.toml").touch()
+    (tmp_path / "run.py").write_text(f"import main\n\n{said}\n")
+    code = training("total += loss.item()", "total = 0.0", "return total")
+    line = next(line for line in code.splitlines() if line.startswith("device = "))
+    (tmp_path / "main.py").write_text(code.replace(line, own))
+    (finding,) = lint(Source.read(tmp_path / "main.py"), Settings.selecting("SYNC01"), strict=True, project=Project())
+    assert (finding.fix is not None) is (is_fixed or "cuda" in own)
+    if finding.fix is not None and not is_fixed:
+        assert finding.fix.applicability is Applicability.UNSAFE
