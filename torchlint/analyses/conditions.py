@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
@@ -10,11 +11,13 @@ import libcst as cst
 from torchlint.analyses.once import once_for_each
 from torchlint.semantics.dataflow import bare_text, text
 from torchlint.semantics.guards import conjuncts
+from torchlint.semantics.tree import walk
 
 if TYPE_CHECKING:
     from torchlint.semantics.model import Model
 
 Conditions = Mapping[str, bool]
+_RANK = re.compile(r"(?i)rank|main_process|master")
 
 
 @once_for_each
@@ -59,3 +62,11 @@ def normal(test: cst.BaseExpression) -> tuple[str, bool]:
             if isinstance(operator, cst.NotEqual):
                 return f"{text(left).strip()} == {text(other).strip()}", False
     return bare_text(test).strip(), True
+
+
+def holds_once(test: cst.BaseExpression) -> bool:
+    """`epoch == last`, but neither `epoch % 5 == 0` nor `rank == 0`."""
+    match test:
+        case cst.Comparison(comparisons=[cst.ComparisonTarget(operator=cst.Equal())]):
+            return not any(isinstance(node, cst.Modulo) for node in walk(test)) and not _RANK.search(text(test))
+    return False

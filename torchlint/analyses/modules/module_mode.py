@@ -10,9 +10,11 @@ from typing import TYPE_CHECKING, Any
 
 import libcst as cst
 
+from torchlint.analyses.conditions import holds_once
+from torchlint.analyses.modules.call_order import InnerFirst
 from torchlint.analyses.modules.mode_layers import mode_layer
 from torchlint.semantics.dataflow import parameter_of_function, text, upstream
-from torchlint.semantics.tree import arms, children, is_name, walk
+from torchlint.semantics.tree import arms, is_name, walk
 from torchlint.semantics.values import Kind
 from torchlint.semantics.vocabulary import EXITS
 
@@ -47,7 +49,6 @@ class Mode(Enum):
 Modes = frozenset[Mode]
 _NOWHERE: Modes = frozenset()
 _LEARNING: Modes = frozenset({Mode.FRESH, Mode.TRAINING, Mode.UNSEEN})
-_RANK = re.compile(r"(?i)rank|main_process|master")
 _ENTRY: Modes = frozenset({Mode.ENTRY})
 _TRAINING: Modes = frozenset({Mode.TRAINING})
 _EVALUATION: Modes = frozenset({Mode.EVALUATION})
@@ -170,28 +171,6 @@ def _known_walks(_: Model) -> dict[object, Any]:
     return {}
 
 
-class _InnerFirst:
-    """The calls in the expressions of one file, in the order in which they run."""
-
-    def __init__(self, model: Model) -> None:
-        self._model = model
-        self._known: dict[cst.CSTNode, tuple[Call, ...]] = {}
-
-    def calls(self, node: cst.CSTNode) -> tuple[Call, ...]:
-        """Those below a node, and the node itself, if it is one; none of the bodies of lambdas."""
-        if node not in self._known:
-            outer_first: list[Call] = []
-            stack = [node]
-            while stack:
-                part = stack.pop()
-                if type(part) is cst.Call:
-                    outer_first.append(self._model.call(part))
-                if type(part) is not cst.Lambda:
-                    stack += children(part)
-            self._known[node] = tuple(reversed(outer_first))
-        return self._known[node]
-
-
 class _Walk:
     """One run through a function, statement by statement, for one network."""
 
@@ -199,6 +178,7 @@ class _Walk:
         self._ways, self._model, self._network, self._depth = ways, model, network, depth
         self._before: dict[cst.CSTNode, Modes] = {}
         self._left: Modes = _NOWHERE
+        self._passed: Modes = _NOWHERE  # all modes that it was in within a try
         self._noted: dict[Binding, Modes] = {}
         self._broken: Modes = _NOWHERE
         self._continued: Modes = _NOWHERE
@@ -238,7 +218,7 @@ class _Walk:
             case cst.If(test=test, body=body, orelse=orelse):
                 modes = self._calls(test, modes)
                 then = self._body(body, modes)
-                if self._ways.again is not None and _holds_once(test):
+                if self._ways.again is not None and holds_once(test):
                     return modes
                 otherwise = self._statement(orelse, modes) if orelse is not None else modes
                 kept = self._kept(test) if otherwise == _EVALUATION else None
@@ -251,12 +231,8 @@ class _Walk:
                 for item in items:
                     modes = self._calls(item.item, modes)
                 return self._body(body, modes)
-            case cst.Try(body=body, handlers=handlers, orelse=orelse, finalbody=last):
-                done = self._body(body, modes)
-                ends = [self._body(handler.body, modes | done) for handler in handlers]
-                done = self._statement(orelse, done) if orelse is not None else done
-                done = done.union(*ends)
-                return self._statement(last, done) if last is not None else done
+            case cst.Try() | cst.TryStar():
+                return self._try(node, modes)
             case cst.Match(subject=subject, cases=cases):
                 modes = self._calls(subject, modes)
                 return modes.union(*(self._body(case.body, modes) for case in cases))
@@ -286,12 +262,44 @@ class _Walk:
         self._broken, self._continued = outside
         return after
 
+    def _try(self, node: cst.Try | cst.TryStar, modes: Modes) -> Modes:
+        """A return, break or continue in it goes through the last block; a handler may find what the body passed."""
+        outside, passed = (self._left, self._broken, self._continued), self._passed
+        if node.finalbody is not None:
+            self._left = self._broken = self._continued = _NOWHERE
+        self._passed = modes
+        done = self._body(node.body, modes)
+        caught = modes | done if self._passed <= modes | done else modes | done | {Mode.UNKNOWN}
+        ends = [self._body(handler.body, caught) for handler in node.handlers]
+        done = self._statement(node.orelse, done) if node.orelse is not None else done
+        done = done.union(*ends)
+        self._passed |= passed
+        if (last := node.finalbody) is None:
+            return done
+        inside = self._left, self._broken, self._continued
+        self._left, self._broken, self._continued = outside
+        self._left |= self._finally(last, inside[0])
+        self._broken |= self._finally(last, inside[1])
+        self._continued |= self._finally(last, inside[2])
+        return self._finally(last, done)
+
+    def _finally(self, last: cst.Finally, modes: Modes) -> Modes:
+        return self._body(last.body, modes) if modes else modes
+
     def _calls(self, node: cst.CSTNode, modes: Modes) -> Modes:
         """Past the calls of an expression, inner ones first."""
-        for call in self._model.once(_InnerFirst).calls(node):
+        node = node.value if isinstance(node, cst.Expr) else node
+        if isinstance(node, cst.IfExp):
+            modes = self._calls(node.test, modes)
+            return self._calls(node.body, modes) | self._calls(node.orelse, modes)
+        order = self._model.once(InnerFirst)
+        for call in order.calls(node):
             self._before[call.node] = self._before.get(call.node, _NOWHERE) | modes
             if modes:
-                modes = self._call(call, modes)
+                after = self._call(call, modes)
+                is_certain = after == modes or not order.is_optional(call.node, node)
+                modes = after if is_certain else modes | after
+                self._passed |= modes
         return modes
 
     def _pass(self, node: cst.CSTNode, modes: Modes) -> None:
@@ -490,11 +498,3 @@ def _outside(model: Model, call: Call, function: Function, network: Binding, *, 
         if parameter_of_function(call, function, arg) is network:
             return model.binding(_unwrapped(arg.value))
     return None
-
-
-def _holds_once(test: cst.BaseExpression) -> bool:
-    """`epoch == last`, but neither `epoch % 5 == 0` nor `rank == 0`."""
-    match test:
-        case cst.Comparison(comparisons=[cst.ComparisonTarget(operator=cst.Equal())]):
-            return not any(isinstance(node, cst.Modulo) for node in walk(test)) and not _RANK.search(text(test))
-    return False
