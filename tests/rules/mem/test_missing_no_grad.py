@@ -403,3 +403,20 @@ FED = """
 )
 def test_a_network_that_keeps_what_it_is_fed_needs_the_graph(feed: str, update: str, count: int) -> None:
     assert len(findings(FED.format(feed=feed, update=update), "MEM05", "MEM09")) == count
+
+
+@pytest.mark.parametrize(("given", "count"), [("x.numpy()", 0), ("sample=x.numpy()", 0), ("sample=x", 1)])
+def test_what_takes_arrays_is_no_network_of_torch(given: str, count: int) -> None:
+    code = f"""
+    import torch
+
+    class Pipeline:
+        def run(self, loader):
+            for x, y in loader:
+                out = self.unet({given})
+                print(out[0].argmax(1) == y)
+
+    pipeline = Pipeline()
+    pipeline.run(torch.utils.data.DataLoader(data))
+    """
+    assert len(findings(code, "MEM05")) == count

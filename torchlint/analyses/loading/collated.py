@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import libcst as cst
 
 from torchlint.analyses.loading.loaders import loaders
+from torchlint.semantics.dataflow import writes_reaching
 from torchlint.semantics.values import Kind
 
 if TYPE_CHECKING:
@@ -28,9 +29,7 @@ def collating(loader: Loader) -> list[tuple[Model, Function]]:
 def is_collated_as_list(model: Model, entry: cst.BaseExpression) -> bool:
     """`batch["drops"]`, for which every collate function of its loaders has made a list, that no copy to a device makes
     a tensor of."""
-    binding = model.binding(entry)
-    if binding is not None and len(binding.writes) == 1 and binding.writes[0].kind == "assign":
-        entry = binding.writes[0].value if binding.writes[0].value is not None else entry
+    entry = _written(model, entry)
     match entry:
         case cst.Subscript(
             value=cst.Name() as batch, slice=[cst.SubscriptElement(cst.Index(cst.SimpleString() as name))]
@@ -38,9 +37,23 @@ def is_collated_as_list(model: Model, entry: cst.BaseExpression) -> bool:
             binding, key = model.binding(batch), name.evaluated_value
         case _:
             return False
-    drawn = [write.loop for write in binding.writes if write.kind == "for"] if binding is not None else []
+    drawn = [write.loop for write in writes_reaching(model, binding, batch)] if binding is not None else []
     origins = frozenset(origin for loop in drawn if loop is not None for origin in loop.iterates.origins)
     functions = [each for loader in loaders(model) if loader.built & origins for each in collating(loader)]
-    made = [home.value(node.value) for home, function in functions for node in function.returns if node.value]
+    made = [home.value(result) for home, function in functions for result in _results(function)]
     fields = [value.field(key) if isinstance(key, str) else None for value in made]
     return bool(fields) and all(field is not None and field.kind is Kind.LIST for field in fields)
+
+
+def _written(model: Model, entry: cst.BaseExpression) -> cst.BaseExpression:
+    """`batch["drops"]` of a variable that holds it where it is read."""
+    binding = model.binding(entry)
+    writes = writes_reaching(model, binding, entry) if binding is not None else []
+    value = writes[0].value if len(writes) == 1 and writes[0].kind == "assign" else None
+    return value if value is not None else entry
+
+
+def _results(function: Function) -> list[cst.BaseExpression]:
+    if isinstance(function.node, cst.Lambda):
+        return [function.node.body]
+    return [node.value for node in function.returns if node.value is not None]
