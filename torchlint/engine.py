@@ -157,6 +157,7 @@ class _Run:
     def _report(self, rules: list[type[Rule]], model: Model) -> Iterator[Finding]:
         """Findings of each rule, with spans and fixes of what it reported. A crash costs the rule's own findings."""
         from torchlint.fixing.alike import shown_beside_others
+        from torchlint.fixing.copied import shown_where_copied
         from torchlint.semantics.spans import SourceMismatchError
 
         for rule in rules:
@@ -178,7 +179,7 @@ class _Run:
                 except Exception as error:
                     fixed.append((report.node, finding))
                     yield self._rule_crash(rule, "fixer of", error)
-            yield from shown_beside_others(fixed, model)
+            yield from shown_beside_others(list(shown_where_copied(fixed, model)), model)
 
     def _only_syntax(self) -> list[Finding]:
         try:

@@ -28,12 +28,14 @@ _WHY = "the program waits for the device before both readings, and reports other
 
 def fix(report: Report, model: Model) -> Fix:
     interval: Interval = report.facts
-    if any(loop.role is Role.STEPS for loop in model.loops_around(interval.end)):
+    if _is_of_training(interval, model):
         raise NoFixError("each training step is timed, and waiting in each would slow down all of them")
     if _statement(interval.end, model) is model.small_statement(interval.work.node):
         raise NoFixError("the work and the reading of the clock are one statement")
     if (other := _other_end(interval, model)) is not None:
         raise NoFixError(f"the time that {model.place(other)} takes from the same start would stay as it is")
+    if (other := _alike_in_training(interval, model)) is not None:
+        raise NoFixError(f"the like time on {model.place(other)}, of each training step, would stay as it is")
     if any("synchronize" in Rewriter(model).comments(reading) for reading in (interval.start, interval.end)):
         raise NoFixError("a comment beside it speaks of the wait")
     edits: dict[Edit, None] = {}
@@ -47,6 +49,18 @@ def fix(report: Report, model: Model) -> Fix:
     if not edits:
         raise NoFixError("the program waits for the device before both readings, but not on every way")
     return Fix(tuple(edits), Applicability.UNSAFE, _WHY)
+
+
+def _is_of_training(interval: Interval, model: Model) -> bool:
+    return any(loop.role is Role.STEPS for loop in model.loops_around(interval.end))
+
+
+def _alike_in_training(interval: Interval, model: Model) -> cst.Call | None:
+    """The end of an interval of each training step that the same function takes in the same words."""
+    function, ending = model.function(interval.end), model.code(_statement(interval.end, model))
+    others = (other for other in unsynchronised_intervals(model) if model.function(other.end) is function)
+    alike = (other.end for other in others if _is_of_training(other, model))
+    return next((end for end in alike if model.code(model.small_statement(end) or end) == ending), None)
 
 
 def _other_end(interval: Interval, model: Model) -> cst.Call | None:

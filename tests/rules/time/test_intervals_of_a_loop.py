@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from tests.rules.time.timed_programs import SETUP
-from tests.support import findings
+from tests.rules.time.timed_programs import SETUP, UNSYNCHRONISED
+from tests.support import findings, fixed
 
 LOOP = """
 total = 0.0
@@ -49,3 +49,22 @@ def test_an_interval_that_the_iteration_before_waits_in() -> None:
 
 def test_a_clock_that_is_set_at_intervals_only() -> None:
     assert _lines("pass", f"{ALWAYS}\n    if i % 10 == 0:\n        start = time.time()") == []
+
+
+EVALUATED = """
+for x, y in batches:
+    begun = time.time()
+    out = net(x)
+    {taken} = time.time() - begun
+    print({taken})
+"""
+
+
+@pytest.mark.parametrize(("taken", "is_fixed"), [("seconds", False), ("per_batch", True)])
+def test_an_interval_is_not_waited_for_alone_where_the_like_of_each_training_step_stays(
+    taken: str, is_fixed: bool
+) -> None:
+    training = UNSYNCHRONISED["a training step that nothing waits for"].replace("start", "begun")
+    code = SETUP + "batches = [(x, y)] * 3\n" + training + EVALUATED.format(taken=taken)
+    assert len(findings(code, "TIME01")) == 2
+    assert ("synchronize()" in fixed(code, "TIME01", unsafe=True)) is is_fixed
