@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from torchlint.analyses.xfer.creations import Creation
     from torchlint.semantics.entities import Call
     from torchlint.semantics.model import Model
+    from torchlint.source import Source
 
 _SEEDS = re.compile(
     r"manual_seed(?:_all)?\(|seed_(?:everything|all|torch)\(|delu\.random\.seed\(|set_determinism\("
@@ -80,9 +81,17 @@ def _is_one_of_many(factory: Call, creation: Creation, model: Model) -> bool:
 
 
 def is_seeded(model: Model) -> bool:
-    """Whether the program, or what is imported with it, seeds the draws of torch."""
-    texts = (source.text for source in (model.source, *model.companions()))
-    return any(_SEEDS.search(said) for said in texts)
+    """Whether the program, or what is imported with it, seeds the draws of torch: any program of the project, where
+    none imports the file, as a name in a file of settings may."""
+    together = [model.source, *model.companions()]
+    is_named_only = not model.users() and "__main__" not in model.source.text
+    return any(
+        model.once_of(source, _seeds) for source in (*together, *(model.files_beside() if is_named_only else ()))
+    )
+
+
+def _seeds(source: Source) -> bool:
+    return _SEEDS.search(source.text) is not None
 
 
 def runs_once(move: Call, model: Model) -> bool:

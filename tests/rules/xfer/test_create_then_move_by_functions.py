@@ -9,6 +9,7 @@ import pytest
 from tests.support import findings, fixed, marked
 from torchlint.config import Settings
 from torchlint.engine import lint
+from torchlint.finding import Applicability
 from torchlint.semantics.project import Project
 from torchlint.source import Source
 
@@ -226,3 +227,23 @@ def test_a_function_that_returns_what_it_returns_itself_ends_the_search() -> Non
 def test_a_grid_of_ranges_is_made_of_sizes(grid: str, moved: str, count: int) -> None:
     code = f"import torch\n\ndef places(h: int, w: int, points):\n    {grid}\n    return {moved}\n"
     assert len(findings(code, "XFER01")) == count
+
+
+@pytest.mark.parametrize(
+    ("program", "own", "is_fixed"),
+    [
+        ("import utils\n\nutils.set_seed(3)\n", "", False),
+        ("import utils\n\nutils.run(3)\n", "", True),
+        ("import utils\n\nutils.set_seed(3)\n", 'if __name__ == "__main__":\n    noisy(torch.ones(3))\n', True),
+    ],
+)
+def test_a_draw_of_a_file_that_only_settings_name_is_seeded_by_the_programs_of_the_project(
+    tmp_path: Path, program: str, own: str, is_fixed: bool
+) -> None:
+    (tmp_path / "pyproject.toml").touch()
+    (tmp_path / "pretrain.py").write_text(program)
+    code = "import torch\n\n\ndef noisy(y):\n    for _ in range(9):\n        y = y + torch.randn(3).to(y.device)\n"
+    (tmp_path / "agent.py").write_text(code + "    return y\n\n\n" + own)
+    [found] = lint(Source.read(tmp_path / "agent.py"), Settings.selecting("XFER01"), strict=True, project=Project())
+    assert found.fix is not None
+    assert (found.fix.applicability is not Applicability.DISPLAY) is is_fixed
