@@ -9,6 +9,7 @@ import libcst as cst
 from torchlint.analyses.conditions import Conditions, conditions
 from torchlint.analyses.devices.cuda_flags import cuda_flag
 from torchlint.analyses.devices.moves import moves_to_accelerator
+from torchlint.analyses.devices.visible_devices import names_several_gpus
 from torchlint.analyses.once import once_for_each
 from torchlint.analyses.time.device_queue import follows_wait
 from torchlint.analyses.time.stopwatch import differences, unsynchronised_intervals
@@ -16,6 +17,8 @@ from torchlint.edits.rewriter import Rewriter
 from torchlint.finding import Applicability, Edit, Fix
 from torchlint.rule import NoFixError
 from torchlint.semantics.entities import Role
+from torchlint.semantics.tree import walk
+from torchlint.semantics.values import Kind
 
 if TYPE_CHECKING:
     from torchlint.analyses.time.stopwatch import Interval
@@ -36,6 +39,8 @@ def fix(report: Report, model: Model) -> Fix:
         raise NoFixError(f"the time that {model.place(other)} takes from the same start would stay as it is")
     if (other := _alike_in_training(interval, model)) is not None:
         raise NoFixError(f"the like time on {model.place(other)}, of each training step, would stay as it is")
+    if _is_on_several_gpus(interval, model):
+        raise NoFixError("the function works on several GPUs, and each would have to be waited for")
     if any("synchronize" in Rewriter(model).comments(reading) for reading in (interval.start, interval.end)):
         raise NoFixError("a comment beside it speaks of the wait")
     edits: dict[Edit, None] = {}
@@ -61,6 +66,20 @@ def _alike_in_training(interval: Interval, model: Model) -> cst.Call | None:
     others = (other for other in unsynchronised_intervals(model) if model.function(other.end) is function)
     alike = (other.end for other in others if _is_of_training(other, model))
     return next((end for end in alike if model.code(model.small_statement(end) or end) == ending), None)
+
+
+def _is_on_several_gpus(interval: Interval, model: Model) -> bool:
+    """Whether the file names several GPUs, or the function goes through them: `for i in range(4): x.to(i)`."""
+    function = model.function(interval.end)
+    places = [arg.value for call in function.calls if call.method in ("to", "cuda") for arg in call.arguments[:1]]
+    return names_several_gpus(model) or any(_is_gone_through(place, model) for place in places)
+
+
+def _is_gone_through(place: cst.BaseExpression, model: Model) -> bool:
+    targets = (loop.target for loop in model.loops_around(place) if loop.target is not None)
+    names = [node for target in targets for node in walk(target) if isinstance(node, cst.Name)]
+    may_be_device = isinstance(place, cst.Name) and not model.value(place).is_(Kind.DTYPE, Kind.TENSOR, Kind.BATCH)
+    return may_be_device and any(model.binding(name) is model.binding(place) for name in names)
 
 
 def _other_end(interval: Interval, model: Model) -> cst.Call | None:

@@ -68,3 +68,19 @@ def test_an_interval_is_not_waited_for_alone_where_the_like_of_each_training_ste
     code = SETUP + "batches = [(x, y)] * 3\n" + training + EVALUATED.format(taken=taken)
     assert len(findings(code, "TIME01")) == 2
     assert ("synchronize()" in fixed(code, "TIME01", unsafe=True)) is is_fixed
+
+
+SPREAD = """
+def spread(rows, nets):
+    begun = time.time()
+    parts = [nets[i](rows.to({place})) for i in range(4)]
+    print(time.time() - begun)
+    return parts
+"""
+
+
+@pytest.mark.parametrize(("place", "is_fixed"), [("i", False), ("device", True), ("torch.float16", True)])
+def test_one_of_several_gpus_is_not_waited_for_alone(place: str, is_fixed: bool) -> None:
+    code = SETUP + SPREAD.format(place=place) + "\nspread(x, [net] * 4)\n"
+    assert len(findings(code, "TIME01")) == 1
+    assert ("synchronize()" in fixed(code, "TIME01", unsafe=True)) is is_fixed
