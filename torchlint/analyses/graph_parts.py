@@ -250,7 +250,8 @@ class GraphParts:
         value = function.parameter(name)
         if is_graphless(value) or value.kind in _OBJECTS:
             return
-        if carries(value) and function.callers and not (function.foreign_callers or function.passed_around):
+        may_carry = carries(value) or value.kind is Kind.TENSOR
+        if may_carry and function.callers and not (function.foreign_callers or function.passed_around):
             self.handed_in.append(function.scope.bindings[name])
         elif carries(value) or (not function.callers and _CARRIED_NAMES.search(name)):
             self.reused = True

@@ -28,8 +28,8 @@ def main(model: nn.Module, reference: nn.Module, loader, eval_loader, optimizer,
                 others = reference(ids)
             ours = log_probs(outputs.logits, ids, mask)
             theirs = log_probs(others.logits, ids, mask)
-            logits = beta * (ours[:8] - theirs[:8])
-            loss = (-nn.functional.logsigmoid(logits)).mean(0)
+            logits = beta * ((ours[:8] - theirs[:8]) - (ours[8:] - theirs[8:]))
+            loss = (-nn.functional.logsigmoid(logits) * (1 - 0.1) - nn.functional.logsigmoid(-logits) * 0.1).mean(0)
             losses += loss.float()
         return losses / (step + 1)
 

@@ -79,11 +79,18 @@ def test_a_method_out_of_sight_may_be_one_of_the_file(decorator: str, name: str,
 
 FROZEN = """
 import torch
+from dataclasses import dataclass
 from torch import nn
 
+@dataclass
+class Options:
+    kmax: int
+
 class Scores(nn.Module):
-    def __init__(self, kmax):
+    def __init__(self, options: Options):
         super().__init__()
+        kmax = options.kmax
+        self.options = options
         self.places = nn.Parameter(torch.arange(-kmax, kmax + 1.0){flag})
 
     def forward(self, x):
@@ -92,7 +99,7 @@ class Scores(nn.Module):
 class Viewer:
     def __init__(self, kmax, times):
         self.times = times
-        self.net = Scores(kmax)
+        self.net = Scores(Options(kmax))
         self.found = self._project(self.net)
 
     def _project(self, net):

@@ -12,13 +12,13 @@ from torch import nn
 from torch.distributions import Categorical
 
 class Player:
-    def __init__(self):
-        self.net = nn.Linear(4, 4)
+    def __init__(self, make):
+        self.net = {net}
         self.optimizer = torch.optim.Adam(self.net.parameters())
         self.log_probs = []
 
     def choose(self, x):
-        chosen = Categorical(torch.softmax(self.net(x), dim=-1))
+        chosen = Categorical({probs})
         action = chosen.sample()
         log_prob = chosen.log_prob(action)
         self.learn_at_once(log_prob, 1.0)
@@ -40,6 +40,11 @@ class Player:
 
 
 @pytest.mark.parametrize(
+    ("net", "probs"),
+    [("nn.Linear(4, 4)", "torch.softmax(self.net(x), dim=-1)"), ("make()", "self.net.judge(x)[0]")],
+    ids=["a layer", "out of sight"],
+)
+@pytest.mark.parametrize(
     ("kept", "count"),
     [
         ("self.log_probs.append(log_prob)", 0),
@@ -48,5 +53,5 @@ class Player:
         ("self.log_probs.append(action)", 1),
     ],
 )
-def test_a_list_of_an_object_keeps_the_graph(kept: str, count: int) -> None:
-    assert len(findings(PLAYER.format(kept=kept), "MEM04")) == count
+def test_a_list_of_an_object_keeps_the_graph(kept: str, count: int, net: str, probs: str) -> None:
+    assert len(findings(PLAYER.format(kept=kept, net=net, probs=probs), "MEM04")) == count

@@ -214,13 +214,16 @@ def _takes_part_in_training(model: Model, loop: Loop) -> bool:
 
 
 def _is_stepped_on(model: Model, loop: Loop) -> bool:
-    """Whether the next to look at the gradients is an optimizer, which passes over those that are None."""
+    """Whether the next to look at the gradients is an optimizer, which passes over those that are None, or what clips
+    them, as where it is tried out on zeros."""
     calls = loop.function.calls
     behind = max((calls.index(call) for call in model.calls_in(loop.node)), default=-1) + 1
     for call in calls[behind:]:
         effects = model.effects(call)
         if effects.backward or effects.optimizer_steps:
             return not effects.backward
+        if last_name(call.node.func).startswith("clip_grad"):
+            return True
     return False
 
 

@@ -127,3 +127,18 @@ def _number(model: Model, node: cst.BaseExpression) -> int | None:
         return None
     default = _default(model, binding.writes[0])
     return int(default.value, 0) if isinstance(default, cst.Integer) else None
+
+
+def is_over_display(loop: Loop) -> bool:
+    """`for kernel in (dense, sparse): check(kernel)`: as many calls as there are things listed."""
+    over = loop.iterable
+    if isinstance(over, cst.Call) and over.args:  # `enumerate([...])`, `zip([...], [...])`
+        over = over.args[0].value
+    return isinstance(over, (cst.List, cst.Tuple)) and not any(
+        isinstance(part, cst.StarredElement) for part in over.elements
+    )
+
+
+def saves_each_time(loop: Loop) -> bool:
+    """Whether each iteration puts a model into a file, which takes longer than any step."""
+    return any(call.callee == "torch.save" and call.loop is loop for call in loop.calls)

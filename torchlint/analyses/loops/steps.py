@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import libcst as cst
 
 from torchlint.analyses.loops.exits import ends_program, leaves
-from torchlint.analyses.loops.extent import rounds
+from torchlint.analyses.loops.extent import is_over_display, rounds, saves_each_time
 from torchlint.analyses.loops.first_iteration import ends_at_once
 from torchlint.analyses.loops.lone_losses import lone_losses
 from torchlint.analyses.loops.single_runs import runs_once
@@ -213,7 +213,7 @@ def called_per_step(model: Model, function: Function, depth: int = _DEPTH) -> Ro
             return found
     for call in function.callers:
         step = _repeating(model, call.node, call.loops())
-        if is_gated(model, call.node, step):
+        if is_gated(model, call.node, step) or _hangs_on_tensor(model, call, step):
             continue
         if step is None:
             if _is_option(model, call.node, call.function):
@@ -222,25 +222,10 @@ def called_per_step(model: Model, function: Function, depth: int = _DEPTH) -> Ro
             if role is not None:
                 return role
         elif step.role in (Role.STEPS, Role.EVALUATION) and not (
-            _drives_environment(model, step) or _goes_over_loaders(model, step, function) or _is_over_display(step)
+            _drives_environment(model, step) or _goes_over_loaders(model, step, function) or is_over_display(step)
         ):
             return step.role
     return None
-
-
-def _is_over_display(loop: Loop) -> bool:
-    """`for kernel in (dense, sparse): check(kernel)`: as many calls as there are things listed."""
-    over = loop.iterable
-    if isinstance(over, cst.Call) and over.args:  # `enumerate([...])`, `zip([...], [...])`
-        over = over.args[0].value
-    return isinstance(over, (cst.List, cst.Tuple)) and not any(
-        isinstance(part, cst.StarredElement) for part in over.elements
-    )
-
-
-def _saves_each_time(loop: Loop) -> bool:
-    """Whether each iteration puts a model into a file, which takes longer than any step."""
-    return any(call.callee == "torch.save" and call.loop is loop for call in loop.calls)
 
 
 def _goes_over_loaders(model: Model, loop: Loop, function: Function) -> bool:
@@ -248,7 +233,19 @@ def _goes_over_loaders(model: Model, loop: Loop, function: Function) -> bool:
     if not isinstance(loop.iterable, cst.Call) or model.call(loop.iterable).method not in ("items", "values"):
         return False
     own = (each for each in model.loops if each.function is function and not each.is_comprehension)
-    return any(each.role in (Role.STEPS, Role.EVALUATION) for each in own)
+    return any(each.role in (Role.STEPS, Role.EVALUATION) or _runs_model_while(each) for each in own)
+
+
+def _runs_model_while(loop: Loop) -> bool:
+    """`while start < len(texts): net(texts[start : start + n])`"""
+    return isinstance(loop.node, cst.While) and any(call.is_forward for call in loop.calls)
+
+
+def _hangs_on_tensor(model: Model, call: Call, loop: Loop | None) -> bool:
+    """`if variance.max() >= limit: self.adjust(variance)`: not in every step, as far as anybody knows."""
+    guards = model.guards(call.node, inside=loop)
+    tests = (guard.test for guard in guards if guard.branch == "body" and isinstance(guard.node, cst.If))
+    return any(test is not None and model.value(test).kind is Kind.TENSOR for test in tests)
 
 
 def _step_of_others(model: Model, function: Function, depth: int) -> Role | None:
@@ -260,7 +257,7 @@ def _step_of_others(model: Model, function: Function, depth: int) -> Role | None
         step = _repeating(home, call.node, call.loops())
         if is_gated(home, call.node, step):
             continue
-        if step is not None and (_drives_environment(home, step) or _is_over_display(step) or _saves_each_time(step)):
+        if step is not None and (_drives_environment(home, step) or is_over_display(step) or saves_each_time(step)):
             continue
         role = step.role if step is not None else called_per_step(home, call.function, depth - 1)
         if role in (Role.STEPS, Role.EVALUATION):

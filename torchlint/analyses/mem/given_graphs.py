@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from torchlint.semantics.entities import Call, Function
     from torchlint.semantics.model import Model
 
-_DEPTH = 12
+_DEPTH = 24  # of expressions in expressions, and of variables behind them
 _STARTING = frozenset({"requires_grad_", "register_parameter"})
 
 

@@ -448,7 +448,8 @@ class _Walk:
 
     def _switches_inside(self, call: Call) -> bool:
         """`make().eval()`, or a function in sight that calls `eval()` on what it makes, and `train()` on nothing."""
-        code = text(entered[1].node) if (entered := self._ways.entered(self._model, call)) is not None else ""
+        entered = self._ways.entered(self._model, call)
+        code = text(entered[1].node) if entered is not None and entered[1].name != "__init__" else ""
         return call.method == "eval" or (".eval()" in code and ".train(" not in code)
 
     def _part(self, node: cst.CSTNode) -> Binding | None:
@@ -460,17 +461,15 @@ class _Walk:
 
     def _is_made_here(self, value: cst.CSTNode) -> bool:
         """Whether functions in sight make a network, and leave it in training mode."""
-        made = [call.target for call in self._model.calls_in(value) if call.target is not None]
-        return bool(made) and not any(_EVALUATED.search(text(function.node)) for function in made)
+        made = [text(call.target.node) for call in self._model.calls_in(value) if call.target is not None]
+        return bool(made) and not any(map(_EVALUATED.search, made))
 
 
 def _switched(call: Call) -> Mode:
     state = call.argument("mode", 0)
-    if call.method == "eval":
+    if call.method == "eval" or state.value.constant is False:
         return Mode.EVALUATION
-    if state.absent or state.value.constant is True:
-        return Mode.TRAINING
-    return Mode.EVALUATION if state.value.constant is False else Mode.UNKNOWN
+    return Mode.TRAINING if state.absent or state.value.constant is True else Mode.UNKNOWN
 
 
 def _unwrapped(node: cst.CSTNode) -> cst.CSTNode:

@@ -210,6 +210,8 @@ def _may_hold(
         return not _is_free(value, known, model, given, around)
     if isinstance(value, cst.Call) and model.call(value).callee == "torch.nn.Parameter":
         return not _is_switched_off(model.call(value))
+    if known.kind is Kind.INSTANCE and (behind := model.class_behind(known.ref or "")) is not None:
+        return not behind[1].is_record  # the options of a network
     return known.ref == "torch.nn.Parameter" or known.kind in (Kind.PARAMETERS, Kind.INSTANCE)
 
 

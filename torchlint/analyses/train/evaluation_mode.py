@@ -96,7 +96,8 @@ def _evaluations(model: Model) -> Iterator[Toggle]:
     for loop in model.loops:
         if loop.role is not Role.EVALUATION or not isinstance(loop.node, cst.For) or _is_on_purpose(loop):
             continue
-        forward = next((call for call in loop.calls if call.is_forward and _layer(model, call) is not None), None)
+        passes = (call for call in loop.calls if call.is_forward and not _is_only_tried(model, call))
+        forward = next((call for call in passes if _layer(model, call) is not None), None)
         if forward is None or not _is_evaluation(model, loop, forward) or is_unit_test(model, loop.function):
             continue
         network = forward.node.func
@@ -110,6 +111,20 @@ def _is_evaluation(model: Model, loop: Loop, forward: Call) -> bool:
     if effects.backward or effects.optimizer_steps or effects.gradients or not is_over_data(loop):
         return False
     return is_held_out(loop) or (evaluates_by_name(loop.function) and model.grad_enabled(forward.node) is False)
+
+
+def _is_only_tried(model: Model, forward: Call) -> bool:
+    """Whether nobody looks at what a network returns: it is only to run, or to be timed."""
+    match model.parent(forward.node):
+        case cst.Expr():
+            return True
+        case cst.Assign(targets=[cst.AssignTarget(target=cst.Name() as name)]):
+            binding = model.binding(name)
+            reads = binding.reads if binding is not None and not binding.shared else ()
+            return binding is not None and all(
+                any(isinstance(above, cst.Del) for above in model.ancestors(read)) for read in reads
+            )
+    return False
 
 
 def _trains(model: Model) -> bool:
@@ -154,7 +169,7 @@ def _on_no_way(model: Model) -> Iterator[Toggle]:
             continue
         if not (_is_evaluated(model, call) if call.is_forward else _has_trained(model, call)):
             continue
-        if _is_no_network(model, call, network):
+        if _is_no_network(model, call, network) or _is_only_tried(model, call):
             continue
         modes = modes_at(model, call, network)
         if modes & _RIGHT or not modes & _WRONG:

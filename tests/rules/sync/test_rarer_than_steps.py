@@ -1,0 +1,61 @@
+"""SYNC: what runs once per pass over some data, or only where a tensor says so, is in no step."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.support import findings
+
+SPLITS = """
+import torch
+from transformers import AutoModelForCausalLM
+
+model = AutoModelForCausalLM.from_pretrained("gpt2").cuda()
+
+def encode(model, texts, n):
+    start, found, count = 0, [], 0
+    {loop}
+        part = texts[start : start + n]
+        with torch.no_grad():
+            found.append(-model(part, labels=part).loss * len(part))
+        start += n
+        count += len(part)
+    perplexity = torch.exp(torch.stack(found).sum() / count)
+    print(f"perplexity {{perplexity}}")
+
+for split, texts in data.items():
+    encode(model, texts, 8)
+"""
+
+
+@pytest.mark.parametrize("loop", ["while start < len(texts):", "for _ in range(0, len(texts), n):"])
+def test_a_function_that_runs_over_the_data_is_no_step(loop: str) -> None:
+    assert findings(SPLITS.format(loop=loop), "SYNC04") == []
+
+
+SHIFTED = """
+import torch
+
+
+def adjust(shift, total, log):
+    before, shift = shift, torch.max(shift, total.abs().max())
+    log.info(f"{{before.item():.2f}} -> {{shift.item():.2f}}")
+    return shift
+
+
+def train(net, loader, optimizer, log, limit):
+    shift = torch.zeros(()).cuda()
+    for x, y in loader:
+        total = net(x.cuda())
+        if {condition}:
+            shift = adjust(shift, total, log)
+        loss = (total / shift - y.cuda()).square().mean()
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+"""
+
+
+@pytest.mark.parametrize(("condition", "count"), [("total.max() >= limit", 0), ("total.shape[0] > 2", 1)])
+def test_a_call_that_hangs_on_a_tensor(condition: str, count: int) -> None:
+    assert len(findings(SHIFTED.format(condition=condition), "SYNC02")) == count
