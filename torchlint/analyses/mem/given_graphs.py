@@ -6,10 +6,11 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
-from torchlint.analyses.single_tensor import carries
+from torchlint.analyses.single_tensor import carries, is_graphless
 from torchlint.semantics import torch_api
 from torchlint.semantics.dataflow import writes_reaching
 from torchlint.semantics.tree import walk
+from torchlint.semantics.values import Kind
 
 if TYPE_CHECKING:
     from torchlint.semantics.entities import Call, Function
@@ -19,10 +20,15 @@ _DEPTH = 24  # of expressions in expressions, and of variables behind them
 _STARTING = frozenset({"requires_grad_", "register_parameter"})
 
 
-def is_given_no_graph(model: Model, node: cst.BaseExpression, depth: int = _DEPTH) -> bool:
-    """Whether a value was computed of tensors without a graph alone: `log_probs(outputs.logits)` of outputs that came
-    without, of a function that training calls with others."""
-    if not carries(model.value(node)):
+def is_given_no_graph(model: Model, node: cst.BaseExpression) -> bool:
+    """Whether a value that is taken to have a graph was computed of tensors without one alone: `log_probs(out.logits)`
+    of an output that came without, of a function that training calls with others."""
+    return carries(model.value(node)) and _comes_without(model, node, _DEPTH)
+
+
+def _comes_without(model: Model, node: cst.BaseExpression, depth: int) -> bool:
+    value = model.value(node)
+    if is_graphless(value):
         return True
     if not depth:
         return False
@@ -30,25 +36,30 @@ def is_given_no_graph(model: Model, node: cst.BaseExpression, depth: int = _DEPT
         case cst.Name():
             binding = model.binding(node)
             made = writes_reaching(model, binding, node) if binding is not None else []
-            return bool(made) and all(
+            if not any(write.kind == "assign" for write in made):
+                return value.kind is Kind.UNKNOWN and not value.carries
+            return all(
                 write.kind == "assign"
                 and not write.unpacked
                 and write.value is not None
-                and is_given_no_graph(model, write.value, depth - 1)
+                and _comes_without(model, write.value, depth - 1)
                 for write in made
             )
+        case cst.Attribute():
+            return value.kind is Kind.UNKNOWN and not value.carries
         case cst.BinaryOperation(left=left, right=right):
-            return is_given_no_graph(model, left, depth - 1) and is_given_no_graph(model, right, depth - 1)
+            return _comes_without(model, left, depth - 1) and _comes_without(model, right, depth - 1)
         case cst.UnaryOperation(expression=inner) | cst.Subscript(value=inner):
-            return is_given_no_graph(model, inner, depth - 1)
+            return _comes_without(model, inner, depth - 1)
         case cst.Call():
             call = model.call(node)
             operands = [arg.value for arg in call.arguments]
             if _computes(call) and call.receiver is not None:
-                operands.append(call.receiver)
+                of_tensor = model.value(call.receiver).kind is not Kind.FUNCTION  # and not `nn.functional`
+                operands += [call.receiver] if of_tensor else []
             elif not _computes(call) and not _only_computes(model, call.target):
                 return False
-            return bool(operands) and all(is_given_no_graph(model, operand, depth - 1) for operand in operands)
+            return bool(operands) and all(_comes_without(model, operand, depth - 1) for operand in operands)
     return False
 
 

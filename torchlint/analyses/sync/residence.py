@@ -38,9 +38,7 @@ _PARAMETER = "torch.nn.Parameter"
 _MAY_BE_TENSORS = (Kind.UNKNOWN, Kind.DICT, Kind.LIST, Kind.TUPLE)
 _ACCELERATORS = re.compile(r"(?i)cuda|gpu|\bmps\b|xpu|rank|accelerat|data_?parallel")
 # What a trainer of Lightning is told, and those of libraries on top of it; and what Ray is asked for.
-_TOLD_HOST = re.compile(
-    r"accelerator(?<=\baccelerator)\s*=\s*[\"']cpu[\"']|gpus?[\"']?\s*[:=]\s*0(?![\d.])"
-)
+_TOLD_HOST = re.compile(r"accelerator(?<=\baccelerator)\s*=\s*[\"']cpu[\"']|gpus?[\"']?\s*[:=]\s*0(?![\d.])")
 _ASKING = re.compile(r"torch(?<=\btorch)\.cuda\.(is_available|device_count|get_device_name)\b")
 
 
