@@ -115,3 +115,45 @@ class Viewer:
 )
 def test_parameters_that_need_no_gradient_record_nothing(flag: str, count: int) -> None:
     assert len(findings(FROZEN.format(flag=flag), "MEM05")) == count
+
+
+KINDS = """
+import torch
+from torch import nn
+from boosters import Booster
+
+class Table:
+    def predict(self, x):
+        return x
+
+def evaluate(model, batches):
+    model.eval()
+    found = []
+    if isinstance(model, {kind}):
+        for x in batches:
+            found.append(model.predict(x.cuda()).mean().item())
+    return sum(found)
+"""
+
+
+@pytest.mark.parametrize(("kind", "count"), [("Booster", 0), ("Table", 0), ("nn.Module", 1)])
+def test_another_class_than_that_of_the_network(kind: str, count: int) -> None:
+    assert len(findings(KINDS.format(kind=kind), "MEM05")) == count
+
+
+PROFILES = """
+import torch
+
+def profiles(forward_model, batches):
+    forward_model.eval()
+    found = []
+    for x in batches:
+        i, q = forward_model(x.cuda())
+        found.append((i.{read}, q.{read}))
+    return found
+"""
+
+
+@pytest.mark.parametrize(("read", "count"), [("cpu().numpy()", 0), ("detach().cpu().numpy()", 1)])
+def test_parts_that_become_arrays_have_no_graph(read: str, count: int) -> None:
+    assert len(findings(PROFILES.format(read=read), "MEM05")) == count

@@ -224,6 +224,14 @@ LOOK_ALIKES = {
             criterion(model(x.half().view(-1, 8).to(device)), boxes.to(device)).backward()
         """
     ),
+    "a copy that is changed, in memory that is not pinned": script(
+        """\
+        for x, tokens in loader:
+            tokens = tokens.clone()
+            tokens[tokens == -100] = 0
+            criterion(model(x.half().view(-1, 8).to(device)), tokens.to(device)).backward()
+        """
+    ),
     "columns, which are laid out anew in memory that is not pinned": script(
         """\
         for x, labels in loader:

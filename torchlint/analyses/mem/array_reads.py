@@ -32,8 +32,16 @@ def is_read_as_array(model: Model, value: cst.CSTNode) -> bool:
     assign = model.parent(end)
     if not isinstance(assign, cst.Assign) or len(assign.targets) != 1:
         return False
-    binding = model.binding(assign.targets[0].target)
-    if binding is None or not all(write.value is end or _is_made_of(model, write, binding) for write in binding.writes):
+    target = assign.targets[0].target
+    parts = [part.value for part in target.elements] if isinstance(target, (cst.Tuple, cst.List)) else [target]
+    return any(_is_array(model, model.binding(part), end) for part in parts)
+
+
+def _is_array(model: Model, binding: Binding | None, made: cst.CSTNode) -> bool:
+    """Whether `numpy()` is called on a variable that holds what was made, or a part of it, and nothing else."""
+    if binding is None or not all(
+        write.value is made or _is_made_of(model, write, binding) for write in binding.writes
+    ):
         return False
     return any(_becomes(model, read)[1] for read in binding.reads)
 

@@ -61,7 +61,8 @@ class RecordedPasses:
             return False
         if not (call.is_forward or self._hands_on(call) or self._is_cut_off(call) or self._is_volatile_run(call)):
             return False
-        if any(_asks_for_other_library(guard) for guard in self._model.guards(call.node)):
+        guards = self._model.guards(call.node)
+        if any(_asks_for_other_library(guard) or self._asks_for_other_class(guard, call) for guard in guards):
             return False
         if has_other_autograd(self._model) and self._model.value(call.node.func).ref is None:
             return False
@@ -78,6 +79,21 @@ class RecordedPasses:
         ):
             return False
         return not is_frozen(self._model, call) and not is_parameter_free_pass(self._model, call)
+
+    def _asks_for_other_class(self, guard: Guard, call: Call) -> bool:
+        """`if isinstance(model, Booster): model.predict(x)`, of a class that is not known to be one of networks."""
+        match guard.test:
+            case cst.Call(func=cst.Name(value="isinstance"), args=[cst.Arg(value=asked), cst.Arg(value=kind)]):
+                pass
+            case _:
+                return False
+        if guard.branch != "body" or call.receiver is None or text(asked) != text(call.receiver):
+            return False
+        dotted = self._model.qualified(kind) or ""
+        if dotted.startswith("torch."):
+            return False
+        behind = self._model.class_behind(dotted)
+        return not behind[1].is_module if behind is not None else call.method not in (None, "forward")
 
     def _is_given_array(self, call: Call) -> bool:
         """Whether an object out of sight, taken for a network, gets an array: it makes tensors of images, say, itself,

@@ -114,7 +114,9 @@ def _is_evaluation(model: Model, loop: Loop, forward: Call) -> bool:
 
 
 def _is_only_tried(model: Model, forward: Call) -> bool:
-    """Whether nobody looks at what a network returns: it is only to run, or to be timed."""
+    """Whether nobody looks at what a network returns in a function: it is only to run, or to be timed."""
+    if forward.function.is_module:
+        return False  # another file may look, or who runs the program
     match model.parent(forward.node):
         case cst.Expr():
             return True

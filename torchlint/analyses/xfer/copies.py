@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from torchlint.semantics.model import Model
 
 _STRIDING = frozenset({"permute", "transpose", "swapaxes", "swapdims", "movedim", "moveaxis", "t"})
-_CASTS = frozenset({"float", "double", "half", "bfloat16", "int", "short", "byte", "char", "bool"})
+_CASTS = frozenset({"float", "double", "half", "bfloat16", "int", "short", "byte", "char", "bool", "clone"})
 _VIEWS = frozenset({"view", "reshape", "flatten", "squeeze", "unsqueeze", "contiguous"})
 _CLOCKS = frozenset(
     {"time.time", "time.perf_counter", "time.monotonic", "time.process_time", "time.time_ns", "time.perf_counter_ns"}
@@ -162,7 +162,7 @@ def _is_strided(source: cst.BaseExpression, model: Model) -> bool:
 
 
 def _is_cast(source: cst.BaseExpression, model: Model) -> bool:
-    """`x.float()`, or a name of that: a batch that has to be cast is copied by that, to memory that is not pinned.
+    """`x.float()`, `x.clone()`, or a name of that: what is cast or cloned is copied, to memory that is not pinned.
 
     Not so `y.long()`, which most write to be sure: whole numbers are collated as such.
     """
