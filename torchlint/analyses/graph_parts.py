@@ -219,6 +219,8 @@ class GraphParts:
             unknown = is_around or (not foreign and _is_worked_on(model, read))
             brings = _brings_graph(model, write.value, unknown=unknown)
             self.reused = self.reused or brings or _is_kept_loss(model, write)
+            if not foreign:
+                self._work.append(write.value)
             return
         if self._comes_round(write, read) and _may_have_graph(model, write.value):
             self.reused = True

@@ -71,6 +71,7 @@ SHARED = [
     ("prior = Prior(nn.Parameter(torch.rand(3)))", "(net(x) * prior.weights).sum()"),
     ("scaled = Scaled()", "scaled(x).sum()"),
     ("part = torch.softmax(net.weight, 0)", "part.sum()"),
+    ("part = torch.softmax(net.weight, 0)\n    part = torch.tanh(part)", "(part * part).sum()"),
     ("parts = [layer.weight.exp() for layer in [net, net]]", "sum((x @ part).sum() for part in parts)"),
     ("parts = {'a': net.weight * net.weight}", "parts['a'].sum()"),
     ("kept = Kept()", "kept(x).sum()"),
