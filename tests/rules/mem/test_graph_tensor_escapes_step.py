@@ -274,6 +274,14 @@ def test_a_graph_that_is_needed_is_not_cut_off(meter: str, call: str) -> None:
     assert all(parameter.grad is not None for parameter in names["model"].parameters())  # type: ignore[attr-defined]
 
 
+def test_what_is_kept_twice_and_sent_backward_from_one_place_is_not_cut_off() -> None:
+    meter = METER.replace("0, 0.0, 0", "[], 0.0, 0").replace("self.last = value", "self.last.append(value)")
+    meter = meter.replace("self.count += n", "self.count = len(self.last)")
+    passes = "meter = Meter()\nfor x, y in loader:\n    meter.update(crit(model(x), y))\n"
+    assert findings(SETUP + meter + passes + "meter.sum.backward()\n", "MEM03") == []
+    assert len(findings(SETUP + meter + passes + "print(meter.sum)\n", "MEM03")) == 1
+
+
 @pytest.mark.parametrize("code", VARIANTS.values(), ids=VARIANTS.keys())
 def test_finds_once_and_fixes(code: str) -> None:
     assert found(code) == marked(code)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import libcst as cst
 
 from torchlint.analyses.evaluation_names import is_over_loader
-from torchlint.analyses.fate import Fate, Tracer
+from torchlint.analyses.fate import Fate, Tracer, fate_of
 from torchlint.analyses.lifetime import Lifetime, lifetime, of_comprehension, resets, root
 from torchlint.analyses.mem.backward_pass import freeing_passes
 from torchlint.analyses.mem.chosen_gradients import comes_without_graph
@@ -148,8 +148,8 @@ class _Judge:
         graphs = [graph for part in given for graph in carriers(model, part) if not self._is_given(graph)]
         graphs = [graph for graph in graphs if not _keeps_another_part(keeper, model.value(graph))]
         holder = keeper.holder_at(model, call) if graphs and model.grad_enabled(call.node) is not False else None
-        if holder is None:
-            return
+        if holder is None or Fate.BACKWARD in fate_of(home, keeper.parameter):
+            return  # what the call gives may be kept in several places
         lives = lifetime(model, holder, call.node)
         if lives:
             fate = self._fate(keeper.keeping) if home is model else _Judge(home)._fate(keeper.keeping)
