@@ -63,19 +63,6 @@ def nearest(x: torch.Tensor):
     return torch.cat(found)
 """,
     ),
-    "differences of neighbours that are only looked at one by one": (
-        "VEC01",
-        """\
-def bend(x: torch.Tensor):
-    steps = []
-    for i in range(x.size(1) // 2):
-        steps.append(x[:, i, :] - x[:, i + 1, :])
-    total = 0
-    for i in range(len(steps) - 1):
-        total += F.mse_loss(steps[i], steps[i + 1])
-    return total / (len(steps) - 1)
-""",
-    ),
     "windows that are stacked": (
         "VEC06",
         """\

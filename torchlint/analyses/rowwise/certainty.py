@@ -126,6 +126,8 @@ class Certainty:
             return self._is_of_tensor(node, self._model.statement(node))
         if call.target is not None or call.foreign is not None:
             return self._is_returned(call, depth)
+        if (call.receiver_value.ref or "").startswith("torch.distributions."):
+            return call.value.kind is Kind.TENSOR  # what is drawn, a logarithm of densities
         name = call.callee or ""
         if name.startswith("torch.Tensor.") or call.callee is None:  # what is taken for a tensor may be a dict
             return is_tensor_method(call.method or "")

@@ -174,7 +174,7 @@ def hoistable(model: Model, root: Root, trace: Trace) -> Step | None:
         return None
     free = _of_its_row(root, trace)
     drawn = Fault.RANDOM in trace.faults  # what draws nothing is all that keeps the rows apart
-    for code in ("LIN02", "LIN03", *(("LIN01",) if drawn else ())):
+    for code in ("LIN02", "LIN03", *(("LIN01",) if drawn or set(trace.faults) == {Fault.GROWS} else ())):
         found = next((step for step in free if _kind(step) == code), None)
         if found is not None:
             return found

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -59,7 +58,6 @@ _OPERATORS = {cst.MatrixMultiply: "@", cst.Subtract: "arithmetic -"}
 _REDUCTIONS = ("sum", "mean", "any", "all", "count_nonzero")
 _SCALING = ("arithmetic", "mul", "add", "div")
 _SEVERAL = (Kind.TENSOR, Kind.BATCH, Kind.ARRAY, Kind.LIST)
-_GIVING_BATCHES = re.compile(r"(?i)load|batch")
 _SELECTING = (cst.Comparison, cst.BooleanOperation)
 
 
@@ -75,7 +73,7 @@ class Expressions:
         self.own_lists: set[str] = set()
         self.guarded = False
         self.counter = NOTHING
-        self._certainty = certainty
+        self.certainty = certainty
         self._place = place
         self._names = names
         self._silent = False
@@ -83,7 +81,7 @@ class Expressions:
     # what is known of expressions from outside the loop
 
     def is_tensor(self, node: cst.BaseExpression) -> bool:
-        return self._certainty.is_tensor(node, self._place)
+        return self.certainty.is_tensor(node, self._place)
 
     def believed_tensor(self, node: cst.BaseExpression) -> bool:
         return self.model.value(node).kind is Kind.TENSOR
@@ -234,7 +232,7 @@ class Expressions:
         place = self.index(node)
         if has_key(node):
             return place.at_least(Depends.FOREIGN)
-        if name in self._names.fills:
+        if name in self._names.fills and name not in self.local:
             fills = self._names.fills[name]
             if at_several_places(fills) or not any(index_text(part) in fills for part in prefixes(node)):
                 return self._carried(name)
@@ -243,6 +241,8 @@ class Expressions:
             self._note_subject(root, place)
             return place.at_least(Depends.ROW)
         base = self.of(root)
+        if place.varies and not base.varies:
+            root = self._same_in_all(node)
         if base.varies:
             return _alone(together(base, place)) if adds_batch(node) else together(base, place)
         if not place.varies:
@@ -256,9 +256,16 @@ class Expressions:
         row = replace(place.at_least(Depends.ROW), gathered=True)
         return _alone(row) if adds_batch(node) else row
 
+    def _same_in_all(self, node: cst.Subscript) -> cst.BaseExpression:
+        """`features[layer]` of `features[layer][i]`: what is the same in every iteration."""
+        before, self._silent = self._silent, True
+        parts = [prefix for prefix in prefixes(node) if self.index(prefix).varies]
+        self._silent = before
+        return parts[-1].value
+
     def _unproven(self, root: cst.BaseExpression, place: Seen, *, array: bool) -> Seen:
         """A part of something that is not known to be a tensor."""
-        if place.depends <= Depends.ROW and headers.is_cut_into_rows(self, root):
+        if place.depends <= Depends.ROW and headers.holds_rows(self, root):
             self._note_subject(root, place)
             return place.at_least(Depends.ROW)
         if place.depends is Depends.INDEX and headers.lists_numbers(self, root):
@@ -434,7 +441,7 @@ class Expressions:
         seen = together(*given)
         sizes = given if is_factory(name) else given[1:]
         is_sized = name.rpartition(".")[2] in ("view", "reshape") and has_literal_sizes(node, self.local)
-        if is_sized and seen.depends is Depends.FOREIGN and not _are_batches(seen):
+        if is_sized and seen.depends is Depends.FOREIGN and not headers.are_batches(seen):
             return _alone(Seen(Depends.ROW, axes=seen.axes))
         return seen.at_least(Depends.RAGGED) if together(*sizes).varies else seen
 
@@ -485,9 +492,3 @@ def _reduced(seen: Seen) -> Seen:
 
 def _alone(seen: Seen) -> Seen:
     return replace(seen, alone=True) if seen.varies else seen
-
-
-def _are_batches(seen: Seen) -> bool:
-    """Whether the name of what is iterated over says that it gives batches."""
-    loops = (axis for axis in seen.axes if isinstance(axis, (cst.For, cst.CompFor)))
-    return any(_GIVING_BATCHES.search(spelled(loop.iter)) for loop in loops)

@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING
 import libcst as cst
 
 from torchlint.analyses.loops.extent import FEW
+from torchlint.analyses.rowwise.listed import is_made_of_rows
+from torchlint.analyses.rowwise.names import spelled
 from torchlint.analyses.rowwise.state import Depends, Fault, Seen, together
 from torchlint.semantics.tree import integer
 from torchlint.semantics.values import Kind, Place
@@ -21,6 +23,7 @@ if TYPE_CHECKING:
 _NUMBERS = re.compile(
     r"builtins\.range|random\.sample|random\.choices|numpy\.(arange|random\.\w+)|tqdm(\.\w+)*\.trange|six\.moves\.range"
 )
+_GIVING_BATCHES = re.compile(r"(?i)load|batch")
 _UNBOUND = ("torch.unbind", "torch.Tensor.unbind")
 _SPLIT = ("torch.split", "torch.Tensor.split")
 
@@ -120,6 +123,8 @@ def _rows(reader: Expressions, iterable: cst.BaseExpression) -> cst.BaseExpressi
     made = reader.assigned_call(iterable) if isinstance(iterable, cst.Name) else None
     if made is not None and reader.model.call(made).callee in (*_UNBOUND, *_SPLIT):
         return iterable if _cut_tensor(reader, made) is not None else None
+    if isinstance(iterable, cst.Name) and is_made_of_rows(reader.model, reader.certainty, iterable):
+        return iterable
     if reader.is_tensor(iterable) or (reader.of(iterable).is_row and reader.believed_tensor(iterable)):
         return iterable
     return None
@@ -137,8 +142,10 @@ def _is_one(sizes: Sequence[cst.Arg]) -> bool:
     return bool(sizes) and integer(sizes[0].value) == 1
 
 
-def is_cut_into_rows(reader: Expressions, node: cst.BaseExpression) -> bool:
-    """Whether a name holds the rows of a tensor: `x.unbind(1)`, `x.split(1, 1)`."""
+def holds_rows(reader: Expressions, node: cst.BaseExpression) -> bool:
+    """Whether a name holds the rows of a tensor: `x.unbind(1)`, `x.split(1, 1)`, or what is computed of each."""
+    if isinstance(node, cst.Name) and is_made_of_rows(reader.model, reader.certainty, node):
+        return True
     source = reader.assigned_call(node) if isinstance(node, cst.Name) else None
     if source is None:
         return False
@@ -155,3 +162,9 @@ def _bind(reader: Expressions, target: cst.BaseExpression, seen: Seen) -> None:
     elif isinstance(target, (cst.Tuple, cst.List)):
         for element in target.elements:
             _bind(reader, element.value, replace(seen.at_least(Depends.FOREIGN), maybe=False))
+
+
+def are_batches(seen: Seen) -> bool:
+    """Whether the name of what is iterated over says that it gives batches."""
+    loops = (axis for axis in seen.axes if isinstance(axis, (cst.For, cst.CompFor)))
+    return any(_GIVING_BATCHES.search(spelled(loop.iter)) for loop in loops)

@@ -16,6 +16,9 @@ from torchlint.semantics.tree import bound_names, prefixes, walk, without_subscr
 _METADATA = frozenset("shape size dtype device ndim dim new_zeros new_ones new_tensor type_as".split())
 _WRITING = frozenset({cst.Assign, cst.AnnAssign, cst.AugAssign, cst.For, cst.NamedExpr, cst.Call, cst.Attribute})
 _COLLECTING = ("append", "extend")
+MASKING = (cst.BitOr, cst.BitAnd)  # of tensors; sets know them, too
+MASKING_ASSIGN = (cst.BitOrAssign, cst.BitAndAssign)
+_ADDING = (cst.AddAssign, cst.SubtractAssign, *MASKING_ASSIGN)
 _LOOKED_UP = re.compile(r"[\w.]+\[[^\]]*\]")
 
 
@@ -94,16 +97,19 @@ def _marks(node: cst.Call) -> bool:
 
 
 class SumOnto(NamedTuple):
-    """`total + a - b`: where it starts, and what is added or taken off."""
+    """`total + a - b`, `mask | a`: where it starts, and what is added or taken off."""
 
     start: cst.Name
     terms: list[cst.BaseExpression]
 
 
 def sum_onto(value: cst.BaseExpression, name: str) -> SumOnto | None:
-    """A sum that starts with a variable."""
+    """A sum, or a mask, that starts with a variable."""
     terms: list[cst.BaseExpression] = []
-    while isinstance(value, cst.BinaryOperation) and isinstance(value.operator, (cst.Add, cst.Subtract)):
+    operators: tuple[type[cst.BaseBinaryOp], ...] = (cst.Add, cst.Subtract)
+    if isinstance(value, cst.BinaryOperation) and isinstance(value.operator, MASKING):
+        operators = (type(value.operator),)
+    while isinstance(value, cst.BinaryOperation) and isinstance(value.operator, operators):
         terms.append(value.right)
         value = value.left
     return SumOnto(value, terms) if terms and isinstance(value, cst.Name) and value.value == name else None
@@ -172,7 +178,7 @@ class _Collector:
             self._target(node.target)
         elif isinstance(node, cst.AugAssign):
             self._target(node.target)
-            if isinstance(node.target, cst.Name) and isinstance(node.operator, (cst.AddAssign, cst.SubtractAssign)):
+            if isinstance(node.target, cst.Name) and isinstance(node.operator, _ADDING):
                 self._note_added(node.target.value, node.value, node)
                 self._excused.add(node.target)
         elif isinstance(node, (cst.For, cst.NamedExpr)):

@@ -14,7 +14,7 @@ import libcst as cst
 
 from torchlint.analyses.rowwise import headers
 from torchlint.analyses.rowwise.expressions import Expressions
-from torchlint.analyses.rowwise.names import Names, is_block, spelled, sum_onto
+from torchlint.analyses.rowwise.names import MASKING, MASKING_ASSIGN, Names, is_block, spelled, sum_onto
 from torchlint.analyses.rowwise.state import Depends, Fault, Kept, Path, Seen, Sink, Trace, together
 from torchlint.semantics.tree import walk, without_subscripts
 from torchlint.semantics.values import Kind
@@ -156,6 +156,8 @@ class _Reader:
         if len(targets) == 1 and isinstance(targets[0], cst.Name) and targets[0].value in self._names.totals:
             longer = sum_onto(value, targets[0].value)
             assert longer is not None
+            if isinstance(value, cst.BinaryOperation) and isinstance(value.operator, MASKING):
+                self._note_mask(targets[0])
             seen = together(*(self._expressions.of(term) for term in longer.terms))
             self._total(targets[0], seen, longer.terms[0] if len(longer.terms) == 1 else None)
             return
@@ -207,6 +209,8 @@ class _Reader:
         elif isinstance(target, cst.Name) and target.value in self._expressions.local:
             self._expressions.local[target.value] = together(self._expressions.local[target.value], seen)
         elif isinstance(target, cst.Name) and target.value in self._names.totals:
+            if isinstance(small.operator, MASKING_ASSIGN):
+                self._note_mask(target)
             self._total(target, seen, small.value)
         elif isinstance(target, cst.Name):
             self.trace.fault(Fault.CARRIED, f"`{target.value}` is carried from one iteration to the next")
@@ -272,6 +276,11 @@ class _Reader:
             self._append(function.value, call.args[0].value)
             return
         self._expressions.of(call, statement=True)
+
+    def _note_mask(self, target: cst.Name) -> None:
+        """`mask |= x[i] > 0`, of a tensor and not of a set."""
+        if not self._expressions.is_tensor(target):
+            self.trace.fault(Fault.CARRIED, f"`{target.value}` is carried from one iteration to the next")
 
     def _extend(self, receiver: cst.BaseExpression, value: cst.List | cst.ListComp) -> None:
         """`rows += [x[i], -x[i]]`"""

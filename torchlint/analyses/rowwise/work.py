@@ -27,6 +27,7 @@ from torchlint.analyses.rowwise.collecting import (
     is_stacked,
 )
 from torchlint.analyses.rowwise.evidence import is_found_to_be_list, is_list_where
+from torchlint.analyses.rowwise.groups import are_groups
 from torchlint.analyses.rowwise.length_masks import length_mask, of_mask
 from torchlint.analyses.rowwise.moving_windows import windowed_tensor
 from torchlint.analyses.rowwise.names import spelled
@@ -161,6 +162,8 @@ class _Finder:
             return None
         if trace.blocks and self._joins_batches(trace):
             return None
+        if Fault.CHUNKS in trace.faults and are_groups(root, trace):
+            del trace.faults[Fault.CHUNKS]
         final = trace.is_final
         step = None if Fault.CHUNKS in trace.faults else costly.at_once(self._model, root, trace)
         runs_network = step is not None and step.name == "forward"

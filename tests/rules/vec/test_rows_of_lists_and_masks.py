@@ -1,0 +1,179 @@
+"""VEC01, VEC02, LIN01: lists that a loop has made of rows, masks that add up, parts of a list that are tensors."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.support import findings
+
+LISTED = """
+import torch
+from torch import nn
+
+distance = nn.L1Loss()
+
+
+def roughness(x: torch.Tensor, lengths: torch.Tensor):
+    steps = []
+    for i in range(x.shape[0] - 1):
+        {append}
+    loss = 0
+    for i in range(len(steps) - 1):
+        loss += distance(steps[i], steps[i + 1])
+    return loss
+"""
+
+
+@pytest.mark.parametrize(
+    ("append", "count"),
+    [
+        ("steps.append(x[i + 1] - x[i])", 1),
+        ("steps.append(x[i, : lengths[i]])", 0),
+        ("if lengths[i] > 0: steps.append(x[i])", 0),
+        ("steps.append(x[i].sum().item())", 0),
+        ("steps.append(load(i))", 0),
+        ("steps.append(steps[-1] + x[i] if steps else x[i])", 0),
+    ],
+)
+def test_a_list_with_an_element_of_each_row_has_rows_of_one_shape(append: str, count: int) -> None:
+    found = [one for one in findings(LISTED.format(append=append), "VEC02") if one.line == 12]
+    assert len(found) == count
+
+
+def test_the_loop_that_makes_the_list_is_one_of_its_own() -> None:
+    """differences of neighbours that are only looked at one by one"""
+    found = findings(LISTED.format(append="steps.append(x[i + 1] - x[i])"), "VEC01", "VEC02")
+    assert [(one.code, one.line) for one in found] == [("VEC01", 9), ("VEC02", 12)]
+
+
+ROUNDS = """
+import torch
+from torch import nn
+
+distance = nn.L1Loss()
+
+
+def roughness(batches: list[torch.Tensor]):
+    steps = []
+    for batch in batches:
+        rows = torch.relu(batch)
+        for i in range(rows.shape[0]):
+            steps.append(rows[i])
+    loss = 0
+    for i in range(len(steps) - 1):
+        loss += distance(steps[i], steps[i + 1])
+    return loss
+"""
+
+
+def test_a_list_of_several_rounds_may_have_rows_of_several_shapes() -> None:
+    assert not findings(ROUNDS, "VEC02")
+
+
+MASKED = """
+import torch
+
+
+def covered(points: torch.Tensor, boxes: torch.Tensor):
+    {start}
+    for i in range(len(boxes)):
+        {mark}
+    return inside
+"""
+
+
+@pytest.mark.parametrize(
+    ("start", "mark", "count"),
+    [
+        ("inside = torch.zeros(len(points), dtype=torch.bool)", "inside |= points > boxes[i, 0]", 1),
+        ("inside = torch.zeros(len(points), dtype=torch.bool)", "inside = inside | (points > boxes[i, 0])", 1),
+        ("inside = torch.ones(len(points), dtype=torch.bool)", "inside = inside & (points > boxes[i, 0])", 1),
+        ("inside = torch.ones(len(points), dtype=torch.bool)", "inside ^= points > boxes[i, 0] + inside", 0),
+        ("inside = set()", "inside |= set(boxes[i].tolist())", 0),
+        ("inside = set()", "inside = inside | set(boxes[i].tolist())", 0),
+    ],
+)
+def test_a_mask_that_each_row_adds_to_needs_no_loop(start: str, mark: str, count: int) -> None:
+    assert len(findings(MASKED.format(start=start, mark=mark), "VEC01")) == count
+
+
+CLASSES = """
+import torch
+
+
+def scores(x: torch.Tensor, precision: torch.Tensor, layer: int):
+    tables = {tables}
+    for i in range(10):
+        rest = x - tables[layer][i]
+        term = (rest @ precision * rest).sum(1, keepdim=True)
+        if i == 0:
+            score = term
+        else:
+            score = torch.cat((score, term), 1)
+    return score
+"""
+
+
+@pytest.mark.parametrize(
+    ("tables", "count"),
+    [
+        ("[torch.zeros(10, 64), torch.zeros(10, 128)]", 1),
+        ("[[load(i) for i in range(10)], [load(i) for i in range(20)]]", 0),
+    ],
+)
+def test_rows_of_a_tensor_of_a_list_are_rows(tables: str, count: int) -> None:
+    assert len(findings(CLASSES.format(tables=tables), "LIN01")) == count
+
+
+DRAWN = """
+import torch
+from torch.distributions import Categorical
+
+
+def one_hot(logits):
+    words = Categorical(logits=logits).{method}
+    marks = torch.zeros_like(logits)
+    for n, word in enumerate(words):
+        marks[n, int(word)] = 1
+    return marks
+"""
+
+
+@pytest.mark.parametrize(("method", "count"), [("sample()", 1), ("batch_shape", 0)])
+def test_what_a_distribution_draws_is_a_tensor(method: str, count: int) -> None:
+    assert len(findings(DRAWN.format(method=method), "VEC01")) == count
+
+
+GROUPS = """
+import torch
+
+
+def overlap(box, target):
+    return torch.min(box[:, 2:], target[:, 2:]).prod(1)
+
+
+def responsible(predicted: torch.Tensor, wanted: torch.Tensor, count: int):
+    mask = torch.zeros(len(predicted), dtype=torch.bool)
+    best = torch.zeros(len(predicted))
+    for i in range(0, len(predicted), count):
+        corners = torch.zeros(count, 4)
+        corners[:, :2] = predicted[{cut}, :2] - 0.5
+        corners[:, 2:] = predicted[{cut}, :2] + 0.5
+        value, place = overlap(corners, wanted[{alone}].view(-1, 4)).max(0)
+        mask[i + place] = 1
+        best[i + place] = value
+    return mask, best
+"""
+
+
+@pytest.mark.parametrize(
+    ("cut", "alone", "count"),
+    [
+        ("i : i + count", "i", 1),
+        ("i:count + i", "i", 1),
+        ("i : i + count", "i : i + count", 0),  # a batch, perhaps
+        ("i : i + 2 * count", "i", 0),
+    ],
+)
+def test_groups_of_rows_are_no_batches(cut: str, alone: str, count: int) -> None:
+    assert len(findings(GROUPS.format(cut=cut, alone=alone), "VEC02")) == count
