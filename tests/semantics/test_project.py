@@ -44,6 +44,16 @@ IMPORTS = {
         "main.py",
         "from lib import Net",
     ),
+    "a re-export under the name of its module": (
+        {"lib/__init__.py": "from .Net import Net", "lib/Net.py": NETWORK},
+        "main.py",
+        "from lib import Net",
+    ),
+    "a star re-export under the name of its module": (
+        {"lib/__init__.py": "from .Net import *", "lib/Net.py": NETWORK},
+        "main.py",
+        "from lib import Net",
+    ),
     "a star re-export": (
         {"lib/__init__.py": "from .net import *", "lib/net.py": NETWORK},
         "main.py",

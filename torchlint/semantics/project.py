@@ -196,7 +196,16 @@ class Project:
         if found is None:
             return None
         file, rest = found
-        return self._member(file, rest, _DEPTH) if rest else Place(file)
+        return self._member(file, rest, _DEPTH) if rest else self._put_in_place(file) or Place(file)
+
+    def _put_in_place(self, file: str) -> Place | None:
+        """What a package has under the name of one of its modules: `from .net import net` puts a class there."""
+        folder, name = os.path.split(file)
+        package, stem = os.path.join(folder, "__init__.py"), name.removesuffix(".py")
+        if package == file or "__init__.py" not in self._files.names_in(folder) or not self._mentions(package, stem):
+            return None
+        place = self._member(package, (stem,), _DEPTH)
+        return place if place is not None and place.name else None
 
     def starred(self, importer: str, module: str, name: str, depth: int = _DEPTH) -> str | None:
         """What a star import of a file of the project brings in under a name that this file itself imports from outside
