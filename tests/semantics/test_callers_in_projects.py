@@ -153,6 +153,28 @@ def test_what_a_caller_has_from_a_third_file(tmp_path: Path, load: str, kind: Ki
     assert run.parameter("noise").kind is Kind.UNKNOWN  # of a tensor, what the function was given decides
 
 
+@pytest.mark.parametrize(
+    ("handed", "known"),
+    [
+        ("start(network())", True),
+        ("net = network()\nnet = net.cuda()\nstart(net)", True),
+        ("net = network().to(device).eval()\nstart(net)", True),
+        ("start(network())\nstart(network())", True),
+        ("start(network())\nstart(zeros())", False),
+        ("start(network())\nnotify(start)", False),
+        ("net = network()\nnet = first(net)\nstart(net)", False),
+    ],
+)
+def test_what_a_caller_has_from_a_third_file_through_its_own_functions(
+    tmp_path: Path, handed: str, known: bool
+) -> None:
+    lines = ["from data import network, zeros", "from steps import run", "def start(net):", "    again(net)"]
+    lines += ["def again(net):", "    run(rows, net, 0)", handed]
+    write(tmp_path, {"data.py": DATA, "steps.py": STEPS, "main.py": "\n".join(lines)})
+    (run,) = (function for function in model_of(tmp_path, "steps.py").functions if function.name == "run")
+    assert (run.parameter("net").ref == "torch.nn.Linear") is known
+
+
 def test_what_one_file_asks_of_a_caller_is_not_seen_by_the_next(tmp_path: Path) -> None:
     main = """
         from data import load

@@ -12,27 +12,52 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
+from torchlint.semantics.dataflow import parameter_of_function
 from torchlint.semantics.taken_apart import place_of
 from torchlint.semantics.transfer import Arguments
 from torchlint.semantics.values import Kind, Value
 
 if TYPE_CHECKING:
-    from torchlint.semantics.entities import Call, Write
+    from torchlint.semantics.entities import Binding, Call, Write
     from torchlint.semantics.model import Model
 
+_KEEPING = frozenset(["to", "cuda", "cpu", "train", "eval", "float", "double", "half"])
+_DEPTH = 6
 _OBJECTS = (Kind.LOADER, Kind.DATASET, Kind.MODULE, Kind.OPTIMIZER, Kind.SCHEDULER, Kind.DEVICE)
 
 
-def made_elsewhere(model: Model, node: cst.BaseExpression, file: str) -> tuple[Model, Value] | None:
+def made_elsewhere(
+    model: Model, node: cst.BaseExpression, file: str, depth: int = _DEPTH
+) -> tuple[Model, Value] | None:
     """The object that a function of a third file has returned for an expression, as the model of that file knows it;
-    None of numbers and tensors, which what the function is given decides upon, and of what `file` has made."""
-    write: Write | None = None
-    made: cst.BaseExpression | None = node
+    None of numbers and tensors, which what the function is given decides upon, and of what `file` has made.
+
+    It may have come to the expression through functions of the file, and have been moved or wrapped on the way.
+    """
+    if not depth:
+        return None
     if isinstance(node, (cst.Name, cst.Attribute)):
         binding = model.binding(node)
-        write = binding.writes[0] if binding is not None and len(binding.writes) == 1 else None
-        made = write.value if write is not None and write.kind == "assign" else None
-    name = model.qualified(made.func) if isinstance(made, cst.Call) else None
+        writes = [w for w in binding.writes if not _is_itself(model, w, binding)] if binding is not None else []
+        write = writes[0] if len(writes) == 1 else None
+        if binding is None or write is None:
+            return None
+        if write.kind == "parameter":
+            return _handed_in(model, binding, file, depth - 1)
+        if write.kind != "assign" or write.value is None:
+            return None
+        if not write.unpacked:
+            return made_elsewhere(model, write.value, file, depth - 1)
+        return _returned(model, write.value, file, write)
+    kept = _kept(model, node)
+    return _returned(model, node, file) if kept is None else made_elsewhere(model, kept, file, depth - 1)
+
+
+def _returned(
+    model: Model, node: cst.BaseExpression, file: str, write: Write | None = None
+) -> tuple[Model, Value] | None:
+    """What a function of a third file returns, or what of it is written."""
+    name = model.qualified(node.func) if isinstance(node, cst.Call) else None
     found = model.function_behind(Value(Kind.FUNCTION, ref=name)) if name is not None else None
     if found is None:
         return None
@@ -40,11 +65,38 @@ def made_elsewhere(model: Model, node: cst.BaseExpression, file: str) -> tuple[M
     if os.path.abspath(home.source.path) == file:
         return None
     value: Value | None = home.returned(function, Arguments(open=True), True, bound=False)
-    if value is not None and write is not None and write.unpacked:
+    if value is not None and write is not None:
         place = place_of(model, write)
         items = value.items or ()
         value = items[place] if place is not None and place < len(items) else None
     return (home, value) if value is not None and value.is_(*_OBJECTS) else None
+
+
+def _handed_in(model: Model, parameter: Binding, file: str, depth: int) -> tuple[Model, Value] | None:
+    """What all calls of a function within its file hand to it."""
+    function = parameter.scope_function
+    given = [
+        made_elsewhere(model, arg.value, file, depth)
+        for call in function.callers
+        for arg in call.arguments
+        if parameter_of_function(call, function, arg) is parameter
+    ]
+    if function.passed_around or not given or len(given) != len(function.callers):
+        return None
+    first = given[0]
+    return first if first is not None and all(one is not None and one[1] == first[1] for one in given) else None
+
+
+def _kept(model: Model, node: cst.BaseExpression) -> cst.BaseExpression | None:
+    """`net` of `net.to(device)`, which is the same object."""
+    call = model.call(node) if isinstance(node, cst.Call) else None
+    return call.receiver if call is not None and call.method in _KEEPING else None
+
+
+def _is_itself(model: Model, write: Write, binding: Binding) -> bool:
+    """`net = net.to(device)`"""
+    kept = _kept(model, write.value) if write.value is not None and write.kind == "assign" else None
+    return kept is not None and model.binding(kept) is binding
 
 
 def handed_back(
