@@ -72,6 +72,37 @@ def test_a_loop_of_another_file_that_calls_a_step_is_one_over_steps(
     assert lines_of(tmp_path, TRAINER, main) == lines
 
 
+ROUNDS = """
+    import torch
+
+    class Learner(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.net = torch.nn.Linear(2, 2)
+
+        def errors(self, x, y):
+            found = [0.0] * 3
+            for i in range(3):
+                found[i] += torch.nn.functional.mse_loss(self.net(x), y).item()
+            return found
+"""
+
+
+@pytest.mark.parametrize(
+    ("loop", "lines"),
+    [
+        ("for x, y in batches: log.append(learner.errors(x.cuda(), y.cuda()))", [11]),
+        ("for name in names: log.append(learner.errors(batches, names))", []),
+        ("log.append(learner.errors(batches, names))", []),
+    ],
+)
+def test_a_loop_of_another_file_gives_the_rounds_of_a_network_a_batch_each(
+    tmp_path: Path, loop: str, lines: list[int]
+) -> None:
+    main = f"from steps import Learner\nlearner = Learner().cuda()\n{loop}\n"
+    assert lines_of(tmp_path, ROUNDS, main) == lines
+
+
 EPOCH = """
     import torch
     from base import Base

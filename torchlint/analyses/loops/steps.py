@@ -260,6 +260,8 @@ def _step_of_others(model: Model, function: Function, depth: int) -> Role | None
         if step is not None and (_drives_environment(home, step) or is_over_display(step) or saves_each_time(step)):
             continue
         role = step.role if step is not None else called_per_step(home, call.function, depth - 1)
+        if step is not None and role not in (Role.STEPS, Role.EVALUATION) and not function.is_step:
+            role = _unseen_step(home, function, model, call, step)
         if role in (Role.STEPS, Role.EVALUATION):
             return role
     return None
