@@ -27,6 +27,14 @@ ONE_BY_ONE = {
         "hits = out.argmax(1) == y\nfor i in range(4):\n    label = y[i]\n    right[label] += hits[i]",
         "right = [0.0] * 4",
     ),
+    "the words of a row": evaluation(
+        "for row in out.argmax(-1):\n    kept.append(' '.join([vocabulary.words[i] for i in row]))", "kept = []"
+    ),
+    "the words of a row, by steps": evaluation(
+        "for row in out.argmax(-1):\n    text = [vocabulary.words[i] for i in row]\n    kept.append(' '.join(text))",
+        "kept = []",
+    ),
+    "the letters of a text": evaluation("for i in out.argmax(-1):\n    text += vocabulary.letters[i]", "text = ''"),
     "by index": evaluation("best = out.argmax(1)\nfor i in range(9):\n    kept.append(best[i].item())", "kept = []"),
     "by index and counted": evaluation(
         "hits = out.argmax(1).eq(y)\nfor i in range(4):\n    total[i] += hits[i].item()", "total = [0] * 4"
@@ -61,6 +69,9 @@ ONE_BY_ONE = {
 
 ROW_BY_ROW = {
     "the class of each row": evaluation("for row in out:\n    kept.append(row.argmax().item())", "kept = []"),
+    "the class of each row as a place in a list": evaluation(
+        "for row in out:\n    kept.append(names[row.argmax()])", "names, kept = ['cat', 'dog', 'emu'], []"
+    ),
     "the class of each row by index": evaluation(
         "for i in range(9):\n    kept.append(int(torch.argmax(out[i])))", "kept = []"
     ),
@@ -136,6 +147,7 @@ def test_what_python_finds_out_by_comparing_elements_the_device_does_at_once(bod
 
 
 SILENT = {
+    "of what may be a table": evaluation("for i in out.argmax(-1):\n    kept.append(table.parts[i])", "kept = []"),
     "lines for a person to read": evaluation(
         "for i, row in enumerate(out):\n    if i == 3:\n        file.write(f'{row[0]}')\n    if names.verbose:\n"
         "        file.write(f'{row[1]}')\n    assert i < 9, f'{row[2]}'\n    print(f'{row[3]}')",

@@ -19,6 +19,7 @@ from torchlint.analyses.sync.readback import reads
 from torchlint.analyses.sync.residence import Residence
 from torchlint.analyses.sync.shown import written_texts
 from torchlint.analyses.tensor_writes import Written, mentions, written_at
+from torchlint.analyses.texts import becomes_text
 from torchlint.semantics.dataflow import is_changed, writes_reaching
 from torchlint.semantics.entities import Role
 from torchlint.semantics.parallel_assignment import assigned_pairs
@@ -210,7 +211,7 @@ def _reduced(model: Model, node: cst.BaseExpression, how: str) -> cst.BaseExpres
     at once."""
     call = model.call(node) if isinstance(node, cst.Call) else None
     names = _PICKING if how != "truth" else _REDUCING
-    if call is None or how in _BARE:
+    if call is None or how in _WHOLE:
         return None
     if call.method == "nonzero" and isinstance(call.receiver, cst.Comparison):
         return call.receiver.left
@@ -227,7 +228,8 @@ def _indices(model: Model) -> Iterator[tuple[cst.BaseExpression, cst.BaseExpress
         assert isinstance(node, cst.Subscript)
         if model.loop(node) is None:
             continue
-        is_of_host = model.value(node.value).is_(Kind.LIST, Kind.ARRAY)
+        whole = model.value(node.value)
+        is_of_host = whole.is_(Kind.LIST, Kind.ARRAY) or (whole.kind is Kind.UNKNOWN and becomes_text(model, node))
         for part in node.slice:
             for place in _places(part.slice, is_of_host):
                 element = _shifted(model, place)
@@ -299,7 +301,8 @@ def _may_be_tensor(model: Model, node: cst.BaseExpression) -> bool:
 def _may_be_list(model: Model, tensor: cst.BaseExpression, binding: Binding) -> bool:
     """Of several things that a call returns, one that nothing is done to but what lists take, too: of a network out of
     sight, or of a function in sight that does not show that it is a tensor."""
-    passes = [write.value for write in binding.writes if write.unpacked and isinstance(write.value, cst.Call)]
+    given = [write.value for write in binding.writes if write.unpacked and isinstance(write.value, cst.Call)]
+    passes = [node for node in given if not model.call(node).receiver_value.is_tensor]  # the rows of `x.argmax(-1)`
     is_seen = any(model.call(node).target or model.call(node).foreign for node in passes)
     if not passes or (is_seen and model.value(tensor).is_tensor):
         return False
