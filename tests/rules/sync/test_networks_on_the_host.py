@@ -1,9 +1,14 @@
-"""SYNC01: evaluations of networks that a function moves to the host, or makes there, beside a training on a GPU."""
+"""SYNC01: evaluations of networks that a function moves to the host, or makes there, beside a training on a GPU; and
+networks that put themselves on it."""
 
 from __future__ import annotations
 
+from pathlib import Path
+from textwrap import dedent
+
 import pytest
 
+from tests.rules.sync.test_steps_of_other_files import lines_of
 from tests.support import findings
 
 PROGRAM = """
@@ -85,3 +90,48 @@ print(evaluate(net, torch.device("{device}"), DataLoader(images, 8)))
 @pytest.mark.parametrize(("device", "count"), [("cpu", 0), ("cuda", 1)])
 def test_a_guess_is_where_the_truth_is(device: str, count: int) -> None:
     assert len(findings(TRUTH.format(device=device), "SYNC06")) == count
+
+
+PLACED = """
+    import torch
+
+    class Net(torch.nn.Module):
+        def __init__(self, device):
+            super().__init__()
+            self.linear = torch.nn.Linear(2, 2)
+            {moved}
+
+        def forward(self, x, y):
+            return (self.linear(x) - y).square().mean()
+"""
+TRAINED = """
+import torch
+from net import Net
+
+def train(batches):
+    net, total = Net(0), 0.0
+    optimizer = torch.optim.SGD(net.parameters(), 0.1)
+    for x, y in batches:
+        optimizer.zero_grad()
+        loss = net(x, y)
+        loss.backward()
+        optimizer.step()
+        total += loss.item()
+    return total
+"""
+
+
+@pytest.mark.parametrize(
+    ("moved", "lines"),
+    [
+        ("self.cuda()", [12]),
+        ("if torch.cuda.is_available(): self.cuda()", [12]),
+        ("self.to(device)", [12]),
+        ("self.to('cpu')", []),
+        ("self.noise = torch.zeros(2).cuda()", []),
+        ("pass", []),
+    ],
+)
+def test_a_network_of_another_file_that_puts_itself_on_the_device(tmp_path: Path, moved: str, lines: list[int]) -> None:
+    (tmp_path / "net.py").write_text(dedent(PLACED.format(moved=moved)))
+    assert lines_of(tmp_path, TRAINED, "") == lines

@@ -256,3 +256,19 @@ def test_numbers_that_the_step_makes_a_tensor_of_are_no_measure() -> None:
 def test_numbers_of_a_list_that_the_step_begins_anew_are_followed(used: str, told: int) -> None:
     code = training("sizes = []\nsizes.append((out > 0).sum().item())\n" + used, "means = []", "print(means)")
     assert len(findings(code, "SYNC01")) == told
+
+
+@pytest.mark.parametrize(
+    ("read", "count"),
+    [
+        ("metric(out[:, t], y).item()", 1),
+        ("metric(out[:, t], threshold=t).item()", 0),  # may be a part of it
+        ("out[t].to(device, non_blocking).item()", 0),  # is one
+        ("metric(sizes[t], t).item()", 0),
+    ],
+)
+def test_what_is_made_of_several_tensors_and_asked_for_its_number_is_a_measure(read: str, count: int) -> None:
+    """Also where the function is out of sight, in a loop over parts of the batch."""
+    body = f"for t in range(9):\n    total += {read}"
+    head = HEAD + "from elsewhere import metric, non_blocking, sizes\n\n"
+    assert len(findings(evaluation(body, "total = 0.0", "return total", head), "SYNC01")) == count

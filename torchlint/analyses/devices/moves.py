@@ -11,7 +11,7 @@ import libcst as cst
 
 from torchlint.analyses.devices.host_branch import is_for_host
 from torchlint.semantics.dataflow import writes_reaching
-from torchlint.semantics.tree import arms, children
+from torchlint.semantics.tree import arms, children, is_name
 from torchlint.semantics.values import UNKNOWN, Kind, Place, Value
 from torchlint.semantics.vocabulary import is_tensor_method
 
@@ -72,6 +72,18 @@ def copies_conversion(call: Call, model: Model) -> bool:
     source = _source(call, model)
     made = _underlying(source) if source is not None else None
     return isinstance(made, cst.Call) and _FROM_ARRAYS.fullmatch(model.call(made).callee or "") is not None
+
+
+def places_itself(model: Model, run: Call) -> bool:
+    """Whether a network that a call runs puts itself on a device where it is made: `self.cuda()` in the constructor of
+    a class of another file."""
+    name = model.value(run.receiver if run.method == "forward" and run.receiver is not None else run.node.func).ref
+    behind = model.class_behind(name) if name is not None else None
+    made = behind[1].method("__init__") if behind is not None else None
+    if behind is None or made is None:
+        return False
+    own = (call for call in made.calls if is_name(call.receiver, made.own_name))
+    return any(call.method in ("cuda", "to") and moves_to_accelerator(call, behind[0]) for call in own)
 
 
 def _underlying(node: cst.BaseExpression) -> cst.BaseExpression:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import libcst as cst
 
 from torchlint.analyses.compatibility import is_of_another_library
-from torchlint.analyses.devices.moves import moves_to_accelerator
+from torchlint.analyses.devices.moves import moves_to_accelerator, places_itself
 from torchlint.analyses.devices.provenance import (
     calls_behind,
     is_computed_from_parameters,
@@ -163,7 +163,18 @@ class Residence:
         """Whether a loop over samples computes one number of each; a number that is there before is only picked."""
         value = self._model.value(tensor)
         calls = [call for call in calls_behind(self._model, tensor) if loop in call.loops()]
-        return value.is_tensor and value.rank == 0 and any(_measures(call) or self._is_number(call) for call in calls)
+        if value.is_tensor and value.rank == 0 and any(_measures(call) or self._is_number(call) for call in calls):
+            return True
+        return any(call.node is tensor and self._compares(call) for call in calls)
+
+    def _compares(self, call: Call) -> bool:
+        """`metric(guess[:, t], truth).item()`: what is made of several things, and asked for its number, is one."""
+        asking = self._model.parent(call.node)
+        if not isinstance(asking, cst.Attribute) or asking.attr.value != "item" or call.receiver_value.is_tensor:
+            return False
+        values = [self._model.value(arg.value) for arg in call.arguments]
+        given = [value for value in values if value.is_(Kind.TENSOR, Kind.BATCH, Kind.UNKNOWN)]
+        return len(given) > 1 and any(value.place is Place.ACCELERATOR for value in given)
 
     def _is_apart_from_rows(self, tensor: cst.BaseExpression, loop: Loop) -> bool:
         """Whether a loop over something else computes the tensor anew, or has got it as one of a list of losses; each
@@ -210,6 +221,8 @@ class Residence:
         if self._names_hosts_only:
             return False
         if (forwards or is_trained) and self._is_lent(self._model.function(tensor)):
+            return True
+        if any(places_itself(self._model, call) for call in forwards):
             return True
         if not is_training or step.loop is None or not self._brings_its_data(step.loop):
             return False
