@@ -43,14 +43,15 @@ class Hook:
     batch: int | None = None  # position, after self, of the parameter that gets the batch
     on_device: bool = True  # the batch and the model
     is_engine: bool = False  # what the function returns is its caller's output, for the metrics that somebody attaches
+    returns_metrics: bool = False  # in a dict beside the loss, to be logged or kept until the epoch ends
 
 
-_TRAINING, _EVALUATION = Hook(Role.STEPS, 0), Hook(Role.EVALUATION, 0)
+_TRAINING, _EVALUATION = (Hook(role, 0, returns_metrics=True) for role in (Role.STEPS, Role.EVALUATION))
 _LIGHTNING = {
     "training_step": _TRAINING,
     "validation_step": _EVALUATION,
     "test_step": _EVALUATION,
-    "predict_step": _EVALUATION,
+    "predict_step": Hook(Role.EVALUATION, 0),
 }
 _TRANSFORMERS = {
     "training_step": Hook(Role.STEPS),  # gets the batch as the loader yields it
@@ -75,7 +76,7 @@ def _hooks(cls: Class) -> dict[str, Hook]:
         return _LIGHTNING
     if any(map(_TRAINER.fullmatch, cls.ancestry)):
         return _TRANSFORMERS
-    return {"update": _EVALUATION} if any(map(_METRIC.fullmatch, cls.ancestry)) else {}
+    return {"update": Hook(Role.EVALUATION, 0)} if any(map(_METRIC.fullmatch, cls.ancestry)) else {}
 
 
 def note_functions(calls: Iterable[Call]) -> None:

@@ -21,6 +21,31 @@ def test_lightning_hooks_run_once_per_step() -> None:
 
 
 @pytest.mark.parametrize(
+    ("hook", "returned", "count"),
+    [
+        ("training_step", '{"loss": loss, "log": {"error": loss.item()}}', 1),
+        ("validation_step", '{"error": loss.item()}', 1),
+        ("validation_step", '{"error": loss}', 0),
+        ("validation_step", "loss.item()", 0),
+        ("predict_step", '{"error": loss.item()}', 0),  # what the program is run for
+    ],
+)
+def test_numbers_in_the_dict_that_a_hook_of_lightning_returns_are_for_the_log(
+    hook: str, returned: str, count: int
+) -> None:
+    code = f"""
+        import pytorch_lightning as L
+
+        class Net(L.LightningModule):
+            def {hook}(self, batch, index):
+                x, y = batch
+                loss = (self.model(x) - y).abs().mean()
+                return {returned}
+    """
+    assert len(findings(code, "SYNC01")) == count
+
+
+@pytest.mark.parametrize(
     ("returned", "count"),
     [("loss.item()", 1), ("loss.detach()", 0), ("make_tensor(loss.item()).cuda()", 0)],
 )

@@ -236,7 +236,9 @@ class HostFlow:
         if function is self._entered:
             self.returned_at.add(position)
             return
-        if function.hook is not None and function.hook.is_engine and number:
+        hook, given = function.hook, statement.value
+        is_dict = given is not None and self._model.value(given).kind is Kind.DICT
+        if hook is not None and number and (hook.is_engine or (hook.returns_metrics and is_dict)):
             self._use |= Use.HANDED
             return
         if number and self._loop is None and self._is_step_for_others(function, position):
