@@ -222,7 +222,9 @@ class _Finder:
         over_data = any(loop.role is Role.EVALUATION and is_over_data(loop) for loop in loops)
         if over_data or self._is_entered(function) or any(is_volatile_pass(self._model, call) for call in forwards):
             return True
-        return bool(loops) and fate is Fate.CONSUMED and self._trains_itself(function.cls)
+        if not loops or fate is not Fate.CONSUMED:
+            return False
+        return self._trains_itself(function.cls) or is_called_only_with_gradients(self._model, function)
 
     def _trains_itself(self, module: Class) -> bool:
         """Whether a module is its own trainer, so that nobody else runs its evaluation as a part of a pass."""
