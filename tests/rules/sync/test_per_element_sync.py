@@ -31,8 +31,7 @@ ONE_BY_ONE = {
         "for row in out.argmax(-1):\n    kept.append(' '.join([vocabulary.words[i] for i in row]))", "kept = []"
     ),
     "the words of a row, by steps": evaluation(
-        "for row in out.argmax(-1):\n    text = [vocabulary.words[i] for i in row]\n    kept.append(' '.join(text))",
-        "kept = []",
+        "for row in out.argmax(-1):\n    text = [vocabulary.words[i] for i in row]\n    print(' '.join(text))"
     ),
     "the letters of a text": evaluation("for i in out.argmax(-1):\n    text += vocabulary.letters[i]", "text = ''"),
     "by index": evaluation("best = out.argmax(1)\nfor i in range(9):\n    kept.append(best[i].item())", "kept = []"),

@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 _MOVING = re.compile(r"(?i)cuda|gpu|\bmps\b|xpu|device|accelerat|prepare|\.to\(|set_default")
 _SHAPE = ("shape", "size", "dim", "ndim", "dtype", "device")
 _PARAMETER = "torch.nn.Parameter"
+_MEASURED = (Kind.TENSOR, Kind.BATCH, Kind.UNKNOWN)
 _MAY_BE_TENSORS = (Kind.UNKNOWN, Kind.DICT, Kind.LIST, Kind.TUPLE)
 _ACCELERATORS = re.compile(r"(?i)cuda|gpu|\bmps\b|xpu|rank|accelerat|data_?parallel")
 # What a trainer of Lightning is told, and those of libraries on top of it; and what Ray is asked for.
@@ -172,8 +173,7 @@ class Residence:
         asking = self._model.parent(call.node)
         if not isinstance(asking, cst.Attribute) or asking.attr.value != "item" or call.receiver_value.is_tensor:
             return False
-        values = [self._model.value(arg.value) for arg in call.arguments]
-        given = [value for value in values if value.is_(Kind.TENSOR, Kind.BATCH, Kind.UNKNOWN)]
+        given = [v for arg in call.arguments if (v := self._model.value(arg.value)).is_(*_MEASURED)]
         return len(given) > 1 and any(value.place is Place.ACCELERATOR for value in given)
 
     def _is_apart_from_rows(self, tensor: cst.BaseExpression, loop: Loop) -> bool:
@@ -220,9 +220,8 @@ class Residence:
             return is_trained or bool(forwards) or is_input
         if self._names_hosts_only:
             return False
-        if (forwards or is_trained) and self._is_lent(self._model.function(tensor)):
-            return True
-        if any(places_itself(self._model, call) for call in forwards):
+        is_lent = (forwards or is_trained) and self._is_lent(self._model.function(tensor))
+        if is_lent or any(places_itself(self._model, call) for call in forwards):
             return True
         if not is_training or step.loop is None or not self._brings_its_data(step.loop):
             return False
