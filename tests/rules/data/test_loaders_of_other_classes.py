@@ -251,6 +251,31 @@ def test_a_loader_that_accelerate_prepares(tmp_path: Path, target: str, codes: l
     assert [code for code, _ in found(tmp_path, PREPARED.format(target))] == codes
 
 
+PROMPTED = """
+from accelerate import Accelerator
+from diffusers import StableDiffusionPipeline
+
+accelerator = Accelerator()
+loader = accelerator.prepare(DataLoader(prompts, 64, num_workers=4))
+pipeline = StableDiffusionPipeline.from_pretrained("runwayml/stable-diffusion-v1-5").to(accelerator.device)
+network = nn.Linear(8, 2).to(accelerator.device)
+for batch in loader:
+    images = {}
+"""
+
+
+@pytest.mark.parametrize(
+    ("made", "codes"),
+    [
+        pytest.param('pipeline(batch["prompt"]).images', [], id="prompts for a pipeline"),
+        pytest.param('pipeline(network(batch["x"])).images', ["DATA02"], id="a network beside it"),
+        pytest.param('network(batch["x"])', ["DATA02"], id="a network"),
+    ],
+)
+def test_what_a_pipeline_is_asked_for_is_text(tmp_path: Path, made: str, codes: list[str]) -> None:
+    assert [code for code, _ in found(tmp_path, PROMPTED.format(made))] == codes
+
+
 # -- options
 
 UPDATED = """

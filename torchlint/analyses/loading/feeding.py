@@ -24,6 +24,7 @@ from torchlint.semantics.class_bodies import is_placeholder
 from torchlint.semantics.dataflow import parameter_of_function
 from torchlint.semantics.tree import arms, is_name, last_name, walk
 from torchlint.semantics.values import Kind, Place, Value
+from torchlint.semantics.vocabulary import makes_pipeline
 
 if TYPE_CHECKING:
     from torchlint.semantics.entities import Binding, Call, Function, Loop
@@ -107,9 +108,15 @@ def _is_handed_out(loader: Loader) -> bool:
 
 
 def _is_prepared(loader: Loader) -> bool:
-    """Whether a loop draws from what accelerate or Fabric made of the loader: it copies every batch."""
-    prepared = (loop.iterates for loop in _loops_from(loader) if _draws(loop, loader))
-    return any(iterates.place is Place.ACCELERATOR for iterates in prepared)
+    """Whether a loop draws from what accelerate or Fabric made of the loader, which copies every batch, and does more
+    than to hand texts of it to a pipeline."""
+    prepared = (loop for loop in _loops_from(loader) if loop.iterates.place is Place.ACCELERATOR)
+    return any(_draws(loop, loader) and not _only_asks_pipelines(loop, loader.model) for loop in prepared)
+
+
+def _only_asks_pipelines(loop: Loop, model: Model) -> bool:
+    asks = any(makes_pipeline(model.value(call.node.func).ref or "") for call in loop.calls)
+    return asks and not model.effects(loop).has("forwards")
 
 
 def _is_returned(loader: Loader) -> bool:
