@@ -34,7 +34,8 @@ def is_read_as_array(model: Model, value: cst.CSTNode) -> bool:
         return False
     target = assign.targets[0].target
     parts = [part.value for part in target.elements] if isinstance(target, (cst.Tuple, cst.List)) else [target]
-    return any(_is_array(model, model.binding(part), end) for part in parts)
+    # Of several parts one may be without a graph by itself, as the action is that a policy draws.
+    return all(_is_array(model, model.binding(part), end) for part in parts)
 
 
 def _is_array(model: Model, binding: Binding | None, made: cst.CSTNode) -> bool:
