@@ -87,6 +87,12 @@ def test_files_side_by_side_are_for_one_process_and_runs_get_shorter(project: Pa
     assert (lengths[0], lengths[-1]) == (3, 1)
 
 
+def test_no_run_is_so_long_that_nobody_hears_of_progress(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(runner, "_MOST_BYTES_OF_A_RUN", 1)
+    tasks = [Task(target.path, target.path.read_bytes(), target.settings) for target in plant(project, 16)]
+    assert [len(run) for run in runner._runs(tasks, 2)] == [1] * 16
+
+
 def test_what_was_read_of_a_project_too_large_to_be_kept_is_let_go(
     project: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -135,7 +135,7 @@ class GraphParts:
         if is_network and not (is_asked and is_in_sight):
             self.reused = self.reused or is_asked or self._has_state(call)
         elif call.target is not None and is_in_sight:
-            self._work.extend(_returned(call.target))
+            self._work.extend(call.target.results)
         elif call.partial:
             self._work.append(call.node.func)
 
@@ -297,12 +297,6 @@ def _is_handed_in(model: Model, write: Write) -> bool:
         return False
     value = write.function.parameter(binding.name)
     return not is_graphless(value) and value.kind not in _OBJECTS
-
-
-def _returned(function: Function) -> list[cst.BaseExpression]:
-    if isinstance(function.node, cst.Lambda):
-        return [function.node.body]
-    return [node.value for node in function.returns if node.value is not None]
 
 
 def _is_asked(call: Call) -> bool:

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from torchlint.fixing.passes import Fixed
 
 _BYTES_WORTH_A_WORKER = 150_000
+_MOST_BYTES_OF_A_RUN = 1_000_000  # some seconds, until which nobody is told of progress
 _GARBAGE_THRESHOLD = (4_000_000, 10, 100)
 
 
@@ -150,7 +151,7 @@ def _runs(tasks: Sequence[Task], workers: int) -> list[list[Task]]:
     for task in sorted(tasks, key=lambda task: os.path.abspath(task.path)):
         if size <= 0:
             runs.append([])
-            size = left // (2 * workers)
+            size = min(left // (2 * workers), _MOST_BYTES_OF_A_RUN)
         runs[-1].append(task)
         size -= len(task.data)
         left -= len(task.data)

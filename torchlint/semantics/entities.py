@@ -85,6 +85,13 @@ class Function:
         return not self.returns and not self.is_generator and isinstance(self.node, cst.FunctionDef)
 
     @property
+    def results(self) -> list[cst.BaseExpression]:
+        """The expressions whose values a call may give; of a lambda, its body."""
+        if isinstance(self.node, cst.Lambda):
+            return [self.node.body]
+        return [node.value for node in self.returns if node.value is not None]
+
+    @property
     def ref(self) -> str:
         """The name that no other function of the project has."""
         return f"{self.module}.{self.qualname}" if self.module else self.qualname

@@ -40,7 +40,7 @@ def is_collated_as_list(model: Model, entry: cst.BaseExpression) -> bool:
     drawn = [write.loop for write in writes_reaching(model, binding, batch)] if binding is not None else []
     origins = frozenset(origin for loop in drawn if loop is not None for origin in loop.iterates.origins)
     functions = [each for loader in loaders(model) if loader.built & origins for each in collating(loader)]
-    made = [home.value(result) for home, function in functions for result in _results(function)]
+    made = [home.value(result) for home, function in functions for result in function.results]
     fields = [value.field(key) if isinstance(key, str) else None for value in made]
     return bool(fields) and all(field is not None and field.kind is Kind.LIST for field in fields)
 
@@ -51,9 +51,3 @@ def _written(model: Model, entry: cst.BaseExpression) -> cst.BaseExpression:
     writes = writes_reaching(model, binding, entry) if binding is not None else []
     value = writes[0].value if len(writes) == 1 and writes[0].kind == "assign" else None
     return value if value is not None else entry
-
-
-def _results(function: Function) -> list[cst.BaseExpression]:
-    if isinstance(function.node, cst.Lambda):
-        return [function.node.body]
-    return [node.value for node in function.returns if node.value is not None]

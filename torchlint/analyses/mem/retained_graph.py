@@ -11,6 +11,7 @@ import libcst as cst
 
 from torchlint.analyses.conditions import are_alternatives
 from torchlint.analyses.fate import Fate, fate_of
+from torchlint.analyses.fate_words import FILLING_METHODS
 from torchlint.analyses.graph_parts import GraphParts, is_leaf
 from torchlint.analyses.mem.backward_pass import backpropagated
 from torchlint.analyses.mem.trial_runs import is_test_case
@@ -30,7 +31,6 @@ _GOING_BACK = re.compile(
     r"|influence|critic|fit"
 )
 _TAKING = ("torch.autograd.grad", "torch.autograd.functional.", "torch.func.")
-_PUTTING = frozenset({"append", "extend", "insert", "add", "put", "push", "update", "appendleft"})
 _DATA = re.compile(r"(?i)batch|data|sample|input|target|label|arg|conf|cfg|^opts?$|option|setting|flag|^x|^y")
 _GOING_ON = Fate.BACKWARD | Fate.ESCAPES
 _DEPTH = 3
@@ -309,7 +309,7 @@ def _is_stored(model: Model, function: Function, parts: GraphParts) -> bool:
 
 def _is_put_by(model: Model, call: Call, parts: GraphParts) -> bool:
     """`self.log_probs.append(log_prob)`"""
-    if call.method not in _PUTTING or not isinstance(call.receiver, cst.Attribute):
+    if call.method not in FILLING_METHODS or not isinstance(call.receiver, cst.Attribute):
         return False
     return any(_shares(model, arg.value, parts) for arg in call.arguments)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from itertools import takewhile
 from typing import TYPE_CHECKING
 
@@ -40,15 +39,14 @@ class InnerFirst:
         """Whether a part of an expression need not run: `trains and net.train()`. What a comprehension goes over has
         something in it, as that of a loop has."""
         inside = takewhile(lambda above: above is not self._model.parent(whole), self._model.ancestors(part))
-        return any(
-            isinstance(above, (cst.IfExp, cst.BooleanOperation)) or (isinstance(above, cst.CompFor) and above.ifs)
-            for above in [*inside, *self._filters(part, whole)]
-        )
+        return any(isinstance(above, (cst.IfExp, cst.BooleanOperation)) or _chooses(above) for above in inside)
 
-    def _filters(self, part: cst.CSTNode, whole: cst.CSTNode) -> Iterator[cst.CSTNode]:
-        """The `for` parts of the comprehensions around a part of an expression."""
-        for above in takewhile(lambda above: above is not self._model.parent(whole), self._model.ancestors(part)):
-            each = above.for_in if isinstance(above, cst.BaseComp) else None
-            while each is not None:
-                yield each
-                each = each.inner_for_in
+
+def _chooses(node: cst.CSTNode) -> bool:
+    """`[... for net in nets if net.training]`"""
+    each = node.for_in if isinstance(node, cst.BaseComp) else None
+    while each is not None:
+        if each.ifs:
+            return True
+        each = each.inner_for_in
+    return False
