@@ -7,12 +7,14 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
+from torchlint.analyses.evaluation_names import is_over_loader
 from torchlint.analyses.sync.shown import shown_tensors
 from torchlint.edits.rewriter import Rewriter
 from torchlint.finding import Applicability, Fix
 from torchlint.rule import NoFixError
 from torchlint.semantics.entities import Role
-from torchlint.semantics.tree import walk
+from torchlint.semantics.tree import integer, walk
+from torchlint.semantics.values import Kind
 
 from .._rows import row_around
 from ._waits import waits_beside
@@ -25,6 +27,7 @@ if TYPE_CHECKING:
 
 _BY_STEP = ("add_scalar", "add_scalars", "add_histogram")
 _INTERVAL = 100
+_MANY = 1000  # rounds
 _OVERWRITTEN = re.compile(r"\\r(?!\\n)")  # `print(text, end="\r")`
 _ON_BAR = re.compile(r"set_(description|postfix)")
 _WHY = f"It is shown in one of {_INTERVAL} steps only."
@@ -56,7 +59,21 @@ def fix(report: Report, model: Model) -> Fix:
     assert edits is not None
     if methods.intersection(_BY_STEP):
         return Fix(tuple(edits), Applicability.DISPLAY, "A curve would have one of 100 points only.")
+    if shown.step.loop is None or not _has_many_rounds(shown.step.loop, model):
+        return Fix(tuple(edits), Applicability.DISPLAY, f"There may be fewer than {_INTERVAL} rounds.")
     return Fix(tuple(edits), Applicability.UNSAFE, _WHY)
+
+
+def _has_many_rounds(loop: Loop, model: Model) -> bool:
+    """Whether a loop is over the batches of a data set, or over thousands of numbers."""
+    if is_over_loader(loop) or loop.iterates.is_(Kind.BATCH):
+        return True
+    match loop.iterable:
+        case cst.Call(args=[*_, cst.Arg(value=bound)]) as call if model.call(call).callee == "builtins.range":
+            binding = model.binding(bound) if isinstance(bound, cst.Name) else None
+            said = [write.value for write in binding.writes] if binding is not None else [bound]
+            return all((integer(number) or 0) >= _MANY for number in said)
+    return False
 
 
 def _own_interval(counter: str, loop: Loop | None, model: Model) -> str | None:

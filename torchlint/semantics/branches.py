@@ -13,6 +13,7 @@ from torchlint.semantics.values import Kind, Place, Value, join
 
 if TYPE_CHECKING:
     from torchlint.semantics.lookup import Env
+    from torchlint.semantics.model import Model
     from torchlint.semantics.names import Names
     from torchlint.semantics.scopes import Scopes
 
@@ -60,7 +61,7 @@ def left(before: Env, then: Env, otherwise: Env, known: tuple[Env, Env]) -> Env:
     return merged
 
 
-def no_tensors(test: cst.BaseExpression, holds: bool, names: Names) -> Iterator[cst.BaseExpression]:
+def no_tensors(test: cst.BaseExpression, holds: bool, names: Names | Model) -> Iterator[cst.BaseExpression]:
     """The expressions that are no tensors where the test holds, or where it does not."""
     match test:
         case cst.UnaryOperation(operator=cst.Not(), expression=inner):
@@ -77,7 +78,7 @@ def no_tensors(test: cst.BaseExpression, holds: bool, names: Names) -> Iterator[
                 yield from [asked] if _asks_for_tensor(name, others, names) else []
 
 
-def _asks_for_tensor(name: str | None, others: list[cst.Arg], names: Names) -> bool:
+def _asks_for_tensor(name: str | None, others: list[cst.Arg], names: Names | Model) -> bool:
     """`torch.is_tensor(x)`, `isinstance(x, torch.Tensor)`, and `hasattr(x, "item")`, which a number has not."""
     if name == "builtins.hasattr" and len(others) == 1:
         attribute = string_value(others[0].value)
@@ -85,7 +86,7 @@ def _asks_for_tensor(name: str | None, others: list[cst.Arg], names: Names) -> b
     return name == "torch.is_tensor" or (name == "builtins.isinstance" and bool(_types(others, names) & _TENSORS))
 
 
-def _types(others: list[cst.Arg], names: Names) -> frozenset[str | None]:
+def _types(others: list[cst.Arg], names: Names | Model) -> frozenset[str | None]:
     match others:
         case [cst.Arg(value=cst.Tuple(elements=elements))]:
             return frozenset(names.qualified(element.value) for element in elements)

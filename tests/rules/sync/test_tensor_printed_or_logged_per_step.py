@@ -151,6 +151,24 @@ def test_the_fix_shows_every_hundredth_step_and_changes_nothing_else(
     assert capsys.readouterr().out.splitlines() == lines[:1]
 
 
+@pytest.mark.parametrize(
+    ("loop", "is_applied"),
+    [
+        ("step, x in enumerate(pairs)", False),
+        ("step, x in enumerate(zip(xs, ys))", False),
+        ("step in range(args.rounds)", False),
+        ("step in range(20)", False),
+        ("step in range(5000)", True),
+        ("step in range(rounds)", True),
+    ],
+)
+def test_of_a_loop_that_may_have_few_rounds_the_interval_is_only_shown(loop: str, is_applied: bool) -> None:
+    code = training("print(loss)").replace("step, (x, y) in enumerate(loader)", loop)
+    [finding] = findings("rounds = 2000\n" + code.replace("model(x)", "model(step)"), "SYNC04")
+    assert finding.fix is not None
+    assert (finding.fix.applicability is Applicability.UNSAFE) is is_applied
+
+
 UNFIXED = {
     "no counter": training("print(loss)").replace("for step, (x, y) in enumerate(loader)", "for x, y in loader"),
     "another value of the counter": training("step = 7\nprint(step, loss)"),

@@ -185,3 +185,21 @@ def evaluate(data, net, world_size):
 )
 def test_what_an_evaluation_reads_is_written_alike_and_keeps_its_lines(body: str, after: str) -> None:
     assert fixed(EVALUATION.format(body=body), "TRAIN10", unsafe=True) == EVALUATION.format(body=after)
+
+
+@pytest.mark.parametrize(
+    ("read", "found"),
+    [
+        ("rot if isinstance(rot, torch.Tensor) else rot.data", 0),
+        ("rot.data if not torch.is_tensor(rot) else rot", 0),
+        ("rot if isinstance(rot, list) else rot.data", 1),
+        ("rot if isinstance(trans, torch.Tensor) else rot.data", 1),
+    ],
+)
+def test_what_is_told_from_tensors_is_none(read: str, found: int) -> None:
+    code = f"import torch\n\ndef joined(rot, trans):\n    rot.unsqueeze(0)\n    rows = {read}\n    return rows, trans\n"
+    assert len(findings(code, "TRAIN10")) == found
+    block = code.replace("rows = rot if", "rows = rot\n    if not").replace(
+        " else rot.data", ":\n        rows = rot.data"
+    )
+    assert len(findings(block, "TRAIN10")) == found
