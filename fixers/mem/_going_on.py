@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
+from torchlint.analyses.fate import Fate, fate_of
 from torchlint.analyses.once import once_for_each
 from torchlint.semantics.dataflow import reaches
 from torchlint.semantics.tree import walk
@@ -138,7 +139,7 @@ def _is_about_itself(read: cst.CSTNode, binding: Binding, model: Model) -> bool:
 
 
 def with_those_between(lines: set[cst.SimpleStatementLine], model: Model) -> set[cst.SimpleStatementLine]:
-    """Lines that evaluate, and those between two of them that only take the results of one to the next."""
+    """Lines that evaluate, and those between two of them that only compute with the results of one."""
     blocks = {model.parent(line) for line in lines}
     return lines | {line for block in blocks for line in _between(list(getattr(block, "body", ())), lines, model)}
 
@@ -161,7 +162,7 @@ def _between(
 def _only_hand_on(
     above: Sequence[cst.BaseStatement], gap: Sequence[cst.BaseStatement], taken: set[cst.BaseStatement], model: Model
 ) -> bool:
-    """Whether each line computes of what those above it make, and for other lines that are taken alone."""
+    """Whether each line computes of what those above it make, and what nobody could take a gradient of."""
     made = {target for line in above if line in taken for target in written(line, model)}
     for line in gap:
         match line:
@@ -175,9 +176,10 @@ def _only_hand_on(
         if not all(_only_computes(call, made, model) for call in calls):
             return False
         targets = {*written(line, model)}
-        reads = [read for target in targets for read in target.reads]
-        if not all(taken & {*model.ancestors(read)} for read in reads):
-            return False
+        for target in targets:
+            inside = all(taken & {*model.ancestors(read)} for read in target.reads)
+            if not inside and fate_of(model, target) & (Fate.BACKWARD | Fate.ESCAPES):
+                return False
         made |= targets
     return True
 

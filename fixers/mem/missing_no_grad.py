@@ -347,7 +347,7 @@ def _blocks(model: Model, found: Evaluation) -> list[list[cst.BaseStatement]]:
     if _is_wrapped_as_a_whole(found, model):
         return [_row_of_loops(found, model)]
     forwards = _statements_that_run(found, model)
-    lines = {node for node in forwards if isinstance(node, cst.SimpleStatementLine)}
+    lines = with_those_between({node for node in forwards if isinstance(node, cst.SimpleStatementLine)}, model)
     blocks: dict[cst.BaseStatement, list[cst.BaseStatement]] = {}
     for line in lines:
         branches = branches_around(line, lines, model)

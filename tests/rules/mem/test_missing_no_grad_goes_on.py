@@ -123,3 +123,39 @@ def test_what_cuts_a_result_off_twice_goes_at_once() -> None:
     code = SETUP + "def scores(net: nn.Module, rows):\n    net.eval()\n    kept = []\n    for x, y in rows:\n"
     code += "        out = net(x)\n        kept.append(out.detach().cpu().data.numpy())\n    return kept\n"
     assert "kept.append(out.cpu().numpy())" in fixed(code, "MEM05", "MEM09")
+
+
+SEARCH = """
+def searched(policy: nn.Module, states, old, target):
+    for power in range(15):
+        candidate = copy.deepcopy(policy)
+        with_step(candidate, 0.5 ** power)
+        scores = candidate(states)
+        distance = torch.mean(torch.square(old - scores))
+        better = candidate(target).sum()
+        {line}
+        if better > 0 and {read}:
+            print(power)
+            print(distance < 2)
+            print(better < 2)
+            break
+    return policy(states) * power
+
+
+def with_step(candidate, step):
+    nn.utils.vector_to_parameters(nn.utils.parameters_to_vector(candidate.parameters()) * step, candidate.parameters())
+
+
+searched(nn.Linear(4, 1), torch.randn(3, 4), torch.randn(3, 1), torch.randn(2, 4)).sum().backward()
+"""
+
+
+@pytest.mark.parametrize(("line", "read", "is_one"), [("", "distance < 1", True), ("gone.append(distance)", "1", False)])
+def test_a_line_between_that_gives_a_number_to_compare_goes_into_the_block(line: str, read: str, is_one: bool) -> None:
+    code = "import copy\n" + SETUP + "gone = []\n" + SEARCH.format(line=line, read=read)
+    code += "sum(gone, torch.zeros(())).backward()\n" if line else ""
+    after = fixed(code, "MEM05", "MEM09")
+    block = "        with torch.no_grad():\n            scores = candidate(states)\n            distance = torch.mean("
+    assert (block in after) is is_one
+    assert after.count("with torch.no_grad():") == (1 if is_one else 0)
+    exec(after, {})
