@@ -319,3 +319,34 @@ def test_an_abstract_method_returns_what_the_classes_that_derive_from_it_return(
     """
     assert value_of(model_of(code), "loss", "Trainer.step").carries
     assert value_of(model_of(code.replace("@abstractmethod", "")), "loss", "Trainer.step").kind is Kind.NUMBER
+
+
+POLICIES = """
+    import library
+    from torch import nn
+
+    class Random:
+        def __call__(self, obs):
+            return 0
+
+    class Learned:
+        def __call__(self, obs):
+            return 1
+
+    def make_policy(kind):
+        if kind == "random":
+            return Random()
+        return Learned()
+
+    def play(obs, kind):
+        policy = {made}
+        return policy(obs)
+"""
+
+
+@pytest.mark.parametrize(
+    ("made", "kind"), [("make_policy(kind)", Kind.INSTANCE), ("library.make_policy(kind)", Kind.MODULE)]
+)
+def test_an_object_of_one_of_several_classes_is_no_network_by_its_name(made: str, kind: Kind) -> None:
+    model = model_of(POLICIES.format(made=made))
+    assert model.value(call_on(model, "policy(obs)").node.func).kind is kind

@@ -96,4 +96,6 @@ def refined(binding: Binding, value: Value) -> Value:
         return value
     if value.kind is Kind.INSTANCE and hint.is_(Kind.TENSOR, Kind.NUMBER):
         return value
+    if value.kind is Kind.INSTANCE and value.ref is None and not binding.methods:
+        return value  # of one of several classes, which a name says little about
     return hint.but(origins=value.origins, ref=value.ref, place=value.place, optional=value.optional)
