@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tests.rules.data.loaders_left_unpinned import LOOK_ALIKES
-from tests.rules.data.unpinned_loaders import LOOP, VARIANTS, script
+from tests.rules.data.unpinned_loaders import HEADER, LOOP, VARIANTS, script
 from tests.support import findings, fixed, marked
 from torchlint.finding import Applicability
 
@@ -441,3 +441,14 @@ def test_the_test_step_of_a_network_is_no_test_of_it(head: str, count: int) -> N
         "        return total\n"
     )
     assert len(findings(code, "DATA02")) == count
+
+
+@pytest.mark.parametrize(("line", "found"), [("graphs.to(device)", 0), ("graphs = graphs.to(device)", 1)])
+def test_graphs_that_are_moved_in_place_are_no_tensors(line: str, found: int) -> None:
+    code = (
+        HEADER
+        + "from elsewhere import batcher\n\nloader = DataLoader(images, 64, collate_fn=batcher(), num_workers=4)\n"
+    )
+    code += f"for batch in loader:\n    graphs, others = batch\n    {line}\n    print(model(graphs).mean())\n"
+    assert len(findings(code, "DATA02")) == found
+    assert len(findings(code, "XFER02")) == found

@@ -150,7 +150,9 @@ searched(nn.Linear(4, 1), torch.randn(3, 4), torch.randn(3, 1), torch.randn(2, 4
 """
 
 
-@pytest.mark.parametrize(("line", "read", "is_one"), [("", "distance < 1", True), ("gone.append(distance)", "1", False)])
+@pytest.mark.parametrize(
+    ("line", "read", "is_one"), [("", "distance < 1", True), ("gone.append(distance)", "1", False)]
+)
 def test_a_line_between_that_gives_a_number_to_compare_goes_into_the_block(line: str, read: str, is_one: bool) -> None:
     code = "import copy\n" + SETUP + "gone = []\n" + SEARCH.format(line=line, read=read)
     code += "sum(gone, torch.zeros(())).backward()\n" if line else ""

@@ -14,7 +14,7 @@ from torchlint.semantics.values import Kind
 
 if TYPE_CHECKING:
     from torchlint.analyses.loading.loaders import Loader
-    from torchlint.semantics.entities import Function
+    from torchlint.semantics.entities import Call, Function
     from torchlint.semantics.model import Model
 
 _DEPTH = 3
@@ -22,7 +22,10 @@ _DEPTH = 3
 
 def are_left_alone(loader: Loader) -> bool:
     """Whether the collate function returns an object of a class of the project that has no `pin_memory()`, or puts one
-    into what it returns, as DETR does with its images."""
+    into what it returns, as DETR does with its images; or the batch is of things that `to()` moves, as graphs of DGL,
+    and not of tensors, of which it makes copies."""
+    if not loader.is_graphs and any(_is_moved_in_place(move.call, loader.model) for move in loader.moves):
+        return True
     functions = collating(loader)
     return bool(functions) and all(_returns_own_objects(function, home, loader.model) for home, function in functions)
 
@@ -31,6 +34,11 @@ def is_collated_out_of_sight(loader: Loader) -> bool:
     """Whether something collates the batches of which no function is in sight, such as an object that is called."""
     collate = loader.option("collate_fn")
     return collate.given and collate.value.kind is not Kind.NONE and not loader.is_graphs and not collating(loader)
+
+
+def _is_moved_in_place(call: Call, model: Model) -> bool:
+    """`graph.to(device)`, as a statement"""
+    return isinstance(model.parent(call.node), cst.Expr) and call.receiver_value.kind is not Kind.TENSOR
 
 
 def _returns_own_objects(function: Function, home: Model, model: Model) -> bool:
