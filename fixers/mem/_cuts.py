@@ -14,7 +14,7 @@ from torchlint.analyses.data_attribute.reads import Use, data_reads
 from torchlint.analyses.evaluation_names import is_over_data
 from torchlint.edits.rewriter import Rewriter
 from torchlint.finding import Edit
-from torchlint.semantics.dataflow import reaches
+from torchlint.semantics.dataflow import reaches, writes_reaching
 from torchlint.semantics.parallel_assignment import assigned_pairs
 from torchlint.semantics.tree import walk
 from torchlint.semantics.vocabulary import is_reduction
@@ -128,7 +128,11 @@ def _needless_of_variables(lines: Sequence[cst.BaseStatement], rewriter: Rewrite
     for binding in bindings:
         if binding is None or any(method.endswith("_") for method in binding.methods):
             continue
-        made = [write.target for write in binding.writes if write.target in inside and _is_made(write, model)]
+        made = [
+            write.target
+            for write in binding.writes
+            if write.target in inside and (_is_made(write, model) or _is_part_of_made(write, inside, model))
+        ]
         others = [write.target for write in binding.writes if write.target not in made]
         for read in binding.reads:
             cut = _cut_off(read, binding, rewriter, model)
@@ -172,6 +176,14 @@ def _is_made(write: Write, model: Model, depth: int = 0) -> bool:
     if binding is not None:
         return all(_is_made(other, model, depth + 1) for other in binding.writes)
     return isinstance(value, (cst.Call, cst.BinaryOperation, cst.UnaryOperation))
+
+
+def _is_part_of_made(write: Write, inside: set[cst.CSTNode], model: Model) -> bool:
+    """`row` of `for row in rows`, where a call in these lines gives `rows` its value."""
+    rows = write.value if write.kind == "for" else None
+    binding = model.binding(rows) if isinstance(rows, cst.Name) else None
+    made = writes_reaching(model, binding, rows) if binding is not None and rows is not None else []
+    return bool(made) and all(each.target in inside and _is_made(each, model) for each in made)
 
 
 def _cut_off(read: cst.CSTNode, binding: Binding, rewriter: Rewriter, model: Model) -> Edit | None:

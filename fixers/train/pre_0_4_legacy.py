@@ -298,7 +298,8 @@ def _has_no_graph(read: DataRead, model: Model) -> bool:
     value, root = model.value(read.owner), read.owner
     if sees_leaves(model):
         return False
-    if _comes_without_graph(without_moves(root, model), model):
+    moved = without_moves(root, model)
+    if _comes_without_graph(moved, model) or _is_made_anew(moved, model):
         return True
     while isinstance(root, cst.Subscript):
         root = root.value
@@ -339,6 +340,12 @@ def _comes_without_graph(tensor: cst.BaseExpression, model: Model) -> bool:
         return False
     made = [write.value for write in writes_reaching(model, binding, tensor)]
     return bool(made) and all(_is_called_without_graph(value, model) for value in made)
+
+
+def _is_made_anew(tensor: cst.BaseExpression, model: Model) -> bool:
+    """`net.loss(x).mean()`, where autograd records nothing."""
+    is_new = isinstance(tensor, cst.Call) and model.call(tensor).method in NEW_TENSORS
+    return is_new and model.grad_enabled(tensor) is False and not _is_given_to_helper(tensor, model)
 
 
 def _counts(node: cst.BaseExpression, model: Model) -> bool:

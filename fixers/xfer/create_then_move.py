@@ -241,13 +241,14 @@ def _dtype_of_numbers(
         return target.dtype, []
     factory = creation.factory
     cast, numbers = call_on(factory.node, model), numbers_given(factory, model)
+    cast = call_on(cast, model) if cast is creation.move.node else cast
     is_long = SIZED_CLASSES.get(factory.callee or "", "torch.int64") == "torch.int64"
     if is_long and is_range(numbers, model) and cast is not None and is_cast_to_long(cast, model):
-        return None, [cast] if cast is not creation.move.node else []  # `torch.arange` counts in that type
+        return None, [cast]  # `torch.arange` counts in that type
     alike = equal_numbers(numbers) if numbers is not None else None
     is_constant = alike is not None and _constant(alike[1], is_typed=True) is not None
     is_float = SIZED_CLASSES.get(factory.callee or "", "torch.float32") in (None, "torch.float32")
-    if not (is_float or is_constant) or cast is None or cast is creation.move.node:
+    if not (is_float or is_constant) or cast is None:
         return None, []
     found = cast_type(cast, rewriter, model) if target.dtype is None else None
     kept = found is not None and (is_constant or found.endswith((".float", ".float32")))

@@ -198,3 +198,14 @@ def test_parentheses_stay_with_a_detach_that_stays_beside_another() -> None:
     code = code.replace("    return rows", "    error = (out - y).detach()\n    rows.append(error)\n    return rows")
     body = code.replace("def measure", "@torch.no_grad()\ndef measure")
     assert fixed(code, "MEM05", "MEM09") == body
+
+
+@pytest.mark.parametrize(
+    ("rows", "is_cut"),
+    [("[row.data.cpu() for row in out]", True), ("[row.data.cpu() for row in handed]", False)],
+)
+def test_rows_of_what_is_made_there_are_not_cut_off(rows: str, is_cut: bool) -> None:
+    code = f"{SETUP}def images(net: nn.Module, x, handed):\n    net.eval()\n    out = net(x)\n    return len({rows})\n"
+    after = fixed(code, "MEM05", "MEM09")
+    assert "@torch.no_grad()" in after
+    assert (".data" not in after) is is_cut

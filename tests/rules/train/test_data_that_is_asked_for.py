@@ -203,3 +203,11 @@ def test_what_is_told_from_tensors_is_none(read: str, found: int) -> None:
         " else rot.data", ":\n        rows = rot.data"
     )
     assert len(findings(block, "TRAIN10")) == found
+
+
+@pytest.mark.parametrize(("computed", "left"), [("nll(x).mean().cpu()", ""), ("nll(x).cpu()", ".detach()")])
+def test_what_is_computed_anew_without_a_graph_has_none(computed: str, left: str) -> None:
+    body = "def shown(x):\n    with elsewhere.Eval(net), torch.no_grad():\n        return net.{read}.numpy()\n"
+    code = "import elsewhere\nimport torch\n\nnet = elsewhere.Net()\n\n" + body
+    after = code.replace("{read}", computed + left)
+    assert fixed(code.replace("{read}", f"{computed}.data"), "TRAIN10", unsafe=True) == after

@@ -173,6 +173,10 @@ def test_a_cast_behind_the_copy_goes_with_it_where_it_changes_nothing(many: str,
         ("torch.zeros(n, dtype=torch.int).to(torch.int32)", "torch.zeros(n, dtype=torch.int, device=x.device)"),
         ("torch.ones(n, dtype=torch.int).to(x.device).int()", "torch.ones(n, dtype=torch.int, device=x.device)"),
         ("torch.ones(n, dtype=torch.int).float()", "torch.ones(n, dtype=torch.int, device=x.device).float()"),
+        ("torch.tensor(0.0).to(x.device).float()", "torch.zeros((), dtype=torch.float, device=x.device)"),
+        ("torch.tensor(0).to(x.device).long()", "torch.zeros((), dtype=torch.long, device=x.device)"),
+        ("torch.tensor(range(5)).to(x.device).long()", "torch.arange(5, device=x.device)"),
+        ("torch.tensor(0.3).to(x.device).half()", "torch.full((), 0.3, device=x.device).half()"),
     ],
 )
 def test_what_makes_integers_by_itself_needs_no_cast_and_names_stay(made: str, written: str) -> None:
