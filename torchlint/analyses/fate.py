@@ -416,9 +416,14 @@ class _Trail:
             self.fate |= Fate.ESCAPES
 
     def _is_loss_handed_in(self, call: Call) -> bool:
-        """`criterion(outputs, labels)` of a parameter: it makes a tensor of what it gets, and keeps nothing."""
+        """`criterion(outputs, labels)` of a parameter, or of an attribute that keeps one: it makes a tensor of what it
+        gets, and keeps nothing."""
         binding = self.model.binding(call.node.func)
-        return binding is not None and binding.is_parameter and call.value.is_tensor
+        if binding is None or not call.value.is_tensor:
+            return False
+        kept = (write.value for write in binding.writes if write.kind == "assign" and write.value)
+        sources = [self.model.binding(value) for value in kept] or [binding]
+        return all(source is not None and source.is_parameter for source in sources)
 
     def _only_reports(self, call: Call) -> bool:
         """Loggers, progress bars, plots, schedulers: they look at a value, and keep nothing that is differentiated."""

@@ -416,4 +416,23 @@ def evaluate(model, loader):
 
 print(evaluate(model, val_loader))
 """,
+    "losses of a criterion that the object keeps": """\
+class Learner:
+    def __init__(self, net, criterion):
+        self.net = net
+        self.criterion = criterion
+
+    def eval_model(self, x):  # here
+        loss = 0
+        state = x
+        for i in range(3):
+            state = self.net(state)
+            loss += self.criterion(state, x)
+        return loss.data / 3
+
+    def train_model(self, x, opt):
+        opt.zero_grad()
+        self.criterion(self.net(x), x).backward()
+        opt.step()
+""",
 }
