@@ -37,7 +37,24 @@ def fix(report: Report, model: Model) -> Fix:
     made = _asynchronous(report.facts, model)
     if (other := _waits_beside(report.facts, made.applicability, model)) is not None:
         raise NoFixError(f"`{model.code(other)}` beside it waits all the same")
+    kept = model.once(_that_wait).get(model.code(report.facts.call.node))
+    if kept is not None and made.applicability is not Applicability.DISPLAY:
+        raise NoFixError(f"the same in {model.place(kept)} waits all the same, and two ways to say it help nobody")
     return made
+
+
+def _that_wait(model: Model) -> dict[str, cst.Call]:
+    """Copies of batches that go on waiting, by what is written there."""
+    found = {}
+    for copy in blocking_copies(model):
+        try:
+            made = _asynchronous(copy, model).applicability
+            waits = made is Applicability.DISPLAY or _waits_beside(copy, made, model) is not None
+        except NoFixError:
+            waits = not _is_only_read_back(copy, model)
+        if waits:
+            found[model.code(copy.call.node)] = copy.call.node
+    return found
 
 
 def _asynchronous(copy: Copy, model: Model) -> Fix:

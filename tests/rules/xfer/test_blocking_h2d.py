@@ -398,6 +398,32 @@ def test_no_copy_goes_on_while_another_beside_it_waits(before: str, moved: str) 
     assert "non_blocking" in fixed(code.replace(before, "z = y"), "XFER02")
 
 
+@pytest.mark.parametrize(
+    ("noise", "held_out", "is_fixed"),
+    [
+        ("torch.randn(3).to(device)", "x, y = x.to(device), y.to(device)", False),
+        ("torch.randn(3, device=device)", "x, y = x.to(device), y.to(device)", True),
+        ("torch.randn(3).to(device)", "images, y = x.cuda(), y.cuda()", True),
+    ],
+)
+def test_the_same_copy_of_another_loop_that_waits(noise: str, held_out: str, is_fixed: bool) -> None:
+    code = script(
+        f"""
+        for x, y in loader:
+            x, y = x.to(device), y.to(device)
+            noise = {noise}
+            criterion(model(x) + noise.mean(), y).backward()
+
+        with torch.no_grad():
+            for x, y in loader:
+                {held_out}
+                print(y.shape)
+        """
+    )
+    after = fixed(code, "XFER02", unsafe=True)
+    assert (held_out not in after) is is_fixed
+
+
 def test_no_copy_goes_on_while_one_in_another_branch_waits() -> None:
     copies = "    if flip:\n        z = (y.flip(0) * 2).cuda()\n    else:\n        z = y.cuda()\n"
     code = script(f"for x, y in loader:\n{copies}    model(z)\n")
