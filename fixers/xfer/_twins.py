@@ -23,14 +23,14 @@ _OF_DATA = ("torch.tensor", "torch.as_tensor", "torch.scalar_tensor")
 
 
 def twins(creation: Creation, target: Target, rewriter: Rewriter, model: Model) -> list[Edit]:
-    """`torch.tensor(rows).to(device)` of the function as `torch.tensor(rows, device=device)`: there is no finding in
-    it, for the rows have to be copied in any case, but two ways to say one thing help nobody."""
+    """`torch.tensor(rows).to(device)` of the function, or its class, as `torch.tensor(rows, device=device)`: it is no
+    finding, for the rows have to be copied in any case, but two ways to say one thing help nobody."""
     if target.tensor is not None:
         return []
     reported = model.once(_reported)
     edits: list[Edit] = []
     for made in model.calls:
-        if made.callee not in _OF_DATA or made.function is not creation.move.function or made.node in reported:
+        if made.callee not in _OF_DATA or not _is_beside(made, creation) or made.node in reported:
             continue
         copy = copied(made, model)
         found = _alike(copy, target, rewriter, model) if copy is not None else None
@@ -44,6 +44,12 @@ def twins(creation: Creation, target: Target, rewriter: Rewriter, model: Model) 
         typed = [f"dtype={found.dtype}"] if is_typed else []
         edits += [rewriter.add_argument(made.node, ", ".join([*typed, f"device={found.device}"]), [gone]), gone]
     return edits
+
+
+def _is_beside(made: Call, creation: Creation) -> bool:
+    """Whether a tensor is made in the same function, or for the object whose methods they both are."""
+    function, other = made.function, creation.move.function
+    return function is other or (function.cls is not None and function.cls is other.cls)
 
 
 def copied(made: Call, model: Model) -> Call | None:

@@ -355,3 +355,35 @@ def test_a_line_that_is_far_too_long_does_not_grow(width: int, is_fixed: bool) -
     line = f"    return {'x' * width} + {'y' * width} + {made}\n"
     code = f"import torch\n\ndef shift({'x' * width}, {'y' * width}):\n{line}"
     assert ("device=" in fixed(code, "XFER01", unsafe=True)) is is_fixed
+
+
+AGENT = """
+import torch
+
+
+class Agent:
+    def __init__(self, net, device):
+        self.net, self.device = net.to(device), device
+
+    def act(self, state):
+        return self.net(torch.tensor([state], dtype=torch.float).to(self.device)).argmax()
+
+    def update(self, rewards):
+        for reward in rewards:
+            scale = torch.zeros(3).to(self.device)
+            self.net(torch.tensor([reward]).to(self.device) * scale).sum().backward()
+
+
+def shown(state):
+    return torch.tensor([state]).to(agent.device)
+
+
+agent = Agent(torch.nn.Linear(3, 3), torch.device("cuda"))
+"""
+
+
+def test_data_that_another_method_of_the_class_copies_is_told_the_same_way() -> None:
+    after = fixed(AGENT, "XFER01")
+    assert "self.net(torch.tensor([state], dtype=torch.float, device=self.device))" in after
+    assert "self.net(torch.tensor([reward], device=self.device) * scale)" in after
+    assert "torch.tensor([state]).to(agent.device)" in after
