@@ -12,8 +12,10 @@ from torchlint.analyses.once import once_for_each
 from torchlint.semantics.dataflow import bare_text, text
 from torchlint.semantics.guards import conjuncts
 from torchlint.semantics.tree import walk
+from torchlint.semantics.values import Kind
 
 if TYPE_CHECKING:
+    from torchlint.semantics.entities import Call, Loop
     from torchlint.semantics.model import Model
 
 Conditions = Mapping[str, bool]
@@ -70,3 +72,22 @@ def holds_once(test: cst.BaseExpression) -> bool:
         case cst.Comparison(comparisons=[cst.ComparisonTarget(operator=cst.Equal())]):
             return not any(isinstance(node, cst.Modulo) for node in walk(test)) and not _RANK.search(text(test))
     return False
+
+
+def hangs_on_tensor(model: Model, call: Call, loop: Loop | None) -> bool:
+    """`if variance.max() >= limit: self.adjust(variance)`: not in every step, as far as anybody knows. Most batches
+    have rows that a mask picks."""
+    guards = model.guards(call.node, inside=loop)
+    branches = (guard.node for guard in guards if guard.branch == "body" and isinstance(guard.node, cst.If))
+    return any(model.value(node.test).kind is Kind.TENSOR and not _asks_for_rows(model, node) for node in branches)
+
+
+def _asks_for_rows(model: Model, branch: cst.If) -> bool:
+    """`if mask.any(): measure(x[mask])`, `if mask.sum() > 0:`"""
+    match branch.test:
+        case cst.Comparison(left=count, comparisons=[cst.ComparisonTarget(comparator=cst.Integer(value="0" | "1"))]):
+            if model.value(count).dtype == "int":
+                return True
+    asked = {model.binding(node) for node in walk(branch.test) if isinstance(node, cst.Name)} - {None}
+    indices = (part for node in walk(branch.body) if isinstance(node, cst.Subscript) for part in node.slice)
+    return any(isinstance(node, cst.Name) and model.binding(node) in asked for part in indices for node in walk(part))

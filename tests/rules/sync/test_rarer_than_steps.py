@@ -59,3 +59,41 @@ def train(net, loader, optimizer, log, limit):
 @pytest.mark.parametrize(("condition", "count"), [("total.max() >= limit", 0), ("total.shape[0] > 2", 1)])
 def test_a_call_that_hangs_on_a_tensor(condition: str, count: int) -> None:
     assert len(findings(SHIFTED.format(condition=condition), "SYNC02")) == count
+
+
+MASKED = """
+import torch
+
+
+def box_loss(guess, truth, log):
+    loss = (guess - truth).abs().sum()
+    log.append(loss.item())
+    return loss
+
+
+def train(net, loader, optimizer, log):
+    for x, y in loader:
+        y = y.cuda()
+        guess = net(x.cuda())
+        loss = guess.mean()
+        inside = y > 0
+        count = inside.sum()
+        {condition}
+            loss = loss + box_loss({given}, log)
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+"""
+
+
+@pytest.mark.parametrize(
+    ("condition", "given", "count"),
+    [
+        ("if inside.any():", "guess[inside], y[inside]", 1),
+        ("if inside.sum() > 0:", "guess, y", 1),
+        ("if count > 0:", "guess, y", 1),
+        ("if guess.max() > y.max():", "guess, y", 0),
+    ],
+)
+def test_most_batches_have_rows_that_a_mask_picks(condition: str, given: str, count: int) -> None:
+    assert len(findings(MASKED.format(condition=condition, given=given), "SYNC01")) == count

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import libcst as cst
 
+from torchlint.analyses.conditions import hangs_on_tensor
 from torchlint.analyses.loops.exits import ends_program, leaves
 from torchlint.analyses.loops.extent import is_over_display, rounds, saves_each_time
 from torchlint.analyses.loops.first_iteration import ends_at_once
@@ -213,7 +214,7 @@ def called_per_step(model: Model, function: Function, depth: int = _DEPTH) -> Ro
             return found
     for call in function.callers:
         step = _repeating(model, call.node, call.loops())
-        if is_gated(model, call.node, step) or _hangs_on_tensor(model, call, step):
+        if is_gated(model, call.node, step) or hangs_on_tensor(model, call, step):
             continue
         if step is None:
             if _is_option(model, call.node, call.function):
@@ -239,13 +240,6 @@ def _goes_over_loaders(model: Model, loop: Loop, function: Function) -> bool:
 def _runs_model_while(loop: Loop) -> bool:
     """`while start < len(texts): net(texts[start : start + n])`"""
     return isinstance(loop.node, cst.While) and any(call.is_forward for call in loop.calls)
-
-
-def _hangs_on_tensor(model: Model, call: Call, loop: Loop | None) -> bool:
-    """`if variance.max() >= limit: self.adjust(variance)`: not in every step, as far as anybody knows."""
-    guards = model.guards(call.node, inside=loop)
-    tests = (guard.test for guard in guards if guard.branch == "body" and isinstance(guard.node, cst.If))
-    return any(test is not None and model.value(test).kind is Kind.TENSOR for test in tests)
 
 
 def _step_of_others(model: Model, function: Function, depth: int) -> Role | None:
