@@ -54,3 +54,42 @@ class Debugger:
 )
 def test_a_network_is_handed_on_as_it_was_left(name: str, switch: str, count: int) -> None:
     assert len(findings(PROGRAM.format(name=name, switch=switch), "TRAIN04")) == count
+
+
+BUILT = """
+import torch
+from torch import nn
+
+class Encoder(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.rnn = nn.LSTM(4, 4)
+        self.drop = nn.Dropout(0.5)
+
+    def forward(self, x):
+        return self.drop(self.rnn(x)[0])
+
+def build(path):
+    encoder = Encoder()
+    encoder.load_state_dict(torch.load(path))
+    encoder.eval()
+    {rest}
+
+def run(test_loader):
+    net = build("encoder.pt").cuda()
+    with torch.no_grad():
+        for x, y in test_loader:
+            print((net(x).argmax(1) == y).sum())
+"""
+
+
+@pytest.mark.parametrize(
+    ("rest", "count"),
+    [
+        ("net = nn.Sequential(nn.Dropout(0.2))\n    net.encoder = encoder\n    return net", 1),
+        ("net = nn.Sequential(nn.Dropout(0.2))\n    return net.eval()", 0),
+        ("return encoder", 0),
+    ],
+)
+def test_a_part_in_evaluation_mode_is_not_the_whole(rest: str, count: int) -> None:
+    assert len(findings(BUILT.format(rest=rest), "TRAIN04")) == count

@@ -12,6 +12,7 @@ import libcst as cst
 
 from torchlint.analyses.conditions import holds_once
 from torchlint.analyses.modules.call_order import InnerFirst
+from torchlint.analyses.modules.evaluated_makers import hands_on_evaluated
 from torchlint.analyses.modules.mode_layers import mode_layer
 from torchlint.semantics.dataflow import parameter_of_function, text, upstream
 from torchlint.semantics.tree import arms, is_name, walk
@@ -447,10 +448,9 @@ class _Walk:
         return modes
 
     def _switches_inside(self, call: Call) -> bool:
-        """`make().eval()`, or a function in sight that calls `eval()` on what it makes, and `train()` on nothing."""
+        """`make().eval()`, or a function in sight that calls `eval()` on what it makes."""
         entered = self._ways.entered(self._model, call)
-        code = text(entered[1].node) if entered is not None and entered[1].name != "__init__" else ""
-        return call.method == "eval" or (".eval()" in code and ".train(" not in code)
+        return call.method == "eval" or (entered is not None and hands_on_evaluated(*entered))
 
     def _part(self, node: cst.CSTNode) -> Binding | None:
         """Another network that the network is built around, as a sampler is around the model that it draws from."""
