@@ -14,7 +14,10 @@ from torchlint.finding import Applicability, Finding
 if TYPE_CHECKING:
     from torchlint.semantics.model import Model
 
-_COPIED = re.compile(r"(?i)#[\s*]*(?:\w+ ){0,3}(?:copied|copy|taken|borrowed)\b[^#]*\bfrom\b")
+# An imperative tells what the code copies: `# Copy weights from the teacher`.
+_COPIED = re.compile(
+    r"(?i)#[\s*]*(?:\w+ ){0,4}(?:(?:copied|copy of|taken|borrowed)\b[^#]*\bfrom\b|copy from \S+[./]\S)"
+)
 _CHANGED = re.compile(r"(?i)\b(?:modif|adapt|chang|simplif|rewrit|based)")
 
 

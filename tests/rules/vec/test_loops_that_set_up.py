@@ -114,3 +114,27 @@ def patch(layer: nn.Conv2d, channels: int):
 )
 def test_weights_that_are_put_into_a_layer_are_made_once(kept: str, count: int) -> None:
     assert len(findings(PATCHED.format(kept=kept), "VEC01")) == count
+
+
+PASS = """
+import torch
+from torch import nn
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layer = nn.Linear(4, 4)
+
+    def {name}(self, x: torch.Tensor):
+        self.mask = nn.Parameter(torch.ones(4), requires_grad=False)
+        out = torch.zeros(x.size(0), 4)
+        for i in range(x.size(0)):
+            out[i] = x[i] * self.mask
+        return out
+"""
+
+
+@pytest.mark.parametrize(("name", "count"), [("forward", 1), ("widen", 0)])
+def test_a_pass_that_keeps_a_parameter_sets_nothing_up(name: str, count: int) -> None:
+    code = PASS.format(name=name)
+    assert sum(len(findings(code, rule)) for rule in ("VEC01", "VEC02", "VEC06")) == count

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
+from torchlint.analyses.loops.steps import is_forward
 from torchlint.semantics.guards import conjuncts
 from torchlint.semantics.values import Place
 from torchlint.semantics.vocabulary import makes_tensor
@@ -73,7 +74,9 @@ def _makes_object(function: Function) -> bool:
 
 
 def _puts_weights(model: Model, function: Function) -> bool:
-    """`layer.weight = nn.Parameter(weight)`: the function makes another layer of one."""
+    """`layer.weight = nn.Parameter(weight)`: the function makes another layer of one, and is no pass through it."""
+    if is_forward(function):
+        return False
     made = (model.parent(call.node) for call in function.calls if call.callee == _PARAMETER and not call.loops())
     return any(isinstance(put, cst.Assign) and isinstance(put.targets[0].target, cst.Attribute) for put in made)
 
