@@ -35,8 +35,8 @@ _DEPTH = 6
 class Tracer:
     """Follows values through one file. Flow inside a function is not ordered: any read of a variable counts."""
 
-    def __init__(self, model: Model) -> None:
-        self._model = model
+    def __init__(self, model: Model, *, graphs_only: bool = True) -> None:
+        self._model, self._graphs_only = model, graphs_only
 
     def of_expression(self, *expressions: cst.CSTNode) -> Fate:
         """Fate of the values of expressions."""
@@ -51,7 +51,7 @@ class Tracer:
         return self._followed(expressions, function).is_returned
 
     def _followed(self, expressions: tuple[cst.CSTNode, ...], function: Function | None = None) -> _Trail:
-        trail = _Trail(self._model, self._model.once(_named_attributes), function)
+        trail = _Trail(self._model, function)
         for expression in expressions:
             trail.on(expression)
         trail.run()
@@ -59,11 +59,17 @@ class Tracer:
 
     def of_binding(self, binding: Binding, written_at: cst.CSTNode | None = None) -> Fate:
         """Fate of what a variable or attribute holds; with `written_at`, of what is written there."""
-        trail = _Trail(self._model, self._model.once(_named_attributes))
+        trail = _Trail(self._model, graphs_only=self._graphs_only)
         trail.enter(binding, written_at)
         if not isinstance(written_at, (cst.Assign, NoneType)):
             trail.enter_aliases(binding)
         return trail.run()
+
+
+@once_for_each
+def is_in_loss(model: Model, binding: Binding) -> bool:
+    """Whether a backward pass begins at something computed of what a variable holds, which need not have a graph."""
+    return Fate.BACKWARD in Tracer(model, graphs_only=False).of_binding(binding)
 
 
 @once_for_each
@@ -96,12 +102,11 @@ class _Trail:
     back there, not to all of its callers.
     """
 
-    def __init__(
-        self, model: Model, attributes: dict[str, list[cst.Attribute]], entered: Function | None = None
-    ) -> None:
+    def __init__(self, model: Model, entered: Function | None = None, *, graphs_only: bool = True) -> None:
         self.model = model
-        self.attributes = attributes
+        self.attributes = model.once(_named_attributes)
         self.entered = entered  # the function of this file through which a search of another file came in
+        self.graphs_only = graphs_only
         self.is_returned = False
         self.kept_as: set[str] = set()  # attributes that hold the value
         self.changed: set[Binding | None] = set()  # what else holds an object that the value went into
@@ -123,9 +128,8 @@ class _Trail:
         """What callers in its own file give a function says nothing of what another file gives it, nor what was put
         into an object of what was added to it under another name."""
         value = self.model.value(node)
-        is_detached = value.is_tensor and value.grad is Grad.DETACHED and self.entered is None
-        if is_detached and self.changed:
-            is_detached = root(self.model, node) not in self.changed
+        is_detached = self.graphs_only and value.grad is Grad.DETACHED and value.is_tensor and self.entered is None
+        is_detached = is_detached and not (self.changed and root(self.model, node) in self.changed)
         return is_detached or value.is_(Kind.NUMBER, Kind.STRING, Kind.ARRAY)
 
     # -- moving on
@@ -386,7 +390,7 @@ class _Trail:
         if parameter is None or function.name == "__init__":
             self.fate |= Fate.ESCAPES
             return
-        trail = _Trail(model, model.once(_named_attributes), function)
+        trail = _Trail(model, function)
         trail.enter(parameter)
         self.fate |= trail.run()
         if trail.is_returned:

@@ -272,3 +272,31 @@ def test_what_is_made_of_several_tensors_and_asked_for_its_number_is_a_measure(r
     body = f"for t in range(9):\n    total += {read}"
     head = HEAD + "from elsewhere import metric, non_blocking, sizes\n\n"
     assert len(findings(evaluation(body, "total = 0.0", "return total", head), "SYNC01")) == count
+
+
+TEMPERED = """
+import torch
+from base import Base
+
+class Agent(Base):
+    def __init__(self, device):
+        self.device = device
+        self.log_alpha = torch.zeros(1, device=device, requires_grad=True)
+
+    def train(self, steps):
+        alphas = []
+        for step in range(steps):
+            x = self.buffer.sample(32)
+            alpha = torch.exp(self.log_alpha.detach())
+            alphas.append(alpha.item())
+            loss = ({used} * self.actor(x)).mean()
+            self.optimizer.zero_grad()
+            loss.backward()
+            self.optimizer.step()
+        return alphas
+"""
+
+
+@pytest.mark.parametrize(("used", "count"), [("alpha", 1), ("0.5", 0)])
+def test_what_a_loss_is_computed_of_need_not_have_a_graph(used: str, count: int) -> None:
+    assert len(findings(TEMPERED.format(used=used), "SYNC01")) == count

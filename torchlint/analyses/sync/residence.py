@@ -17,7 +17,7 @@ from torchlint.analyses.devices.provenance import (
     parameters_behind,
     runs_model,
 )
-from torchlint.analyses.fate import Fate, fate_of
+from torchlint.analyses.fate import is_in_loss
 from torchlint.analyses.loops.steps import Step, called_per_step, is_forward, step_of
 from torchlint.analyses.order import is_before
 from torchlint.semantics.dataflow import parameter_of_function, upstream
@@ -214,7 +214,7 @@ class Residence:
         forwards = [call for call in calls if runs_model(self._model, call) or call.callee in GRADIENT_NORMS]
         binding = self._model.binding(_whole(tensor))
         is_training = step.role is Role.STEPS
-        is_trained = is_training and binding is not None and Fate.BACKWARD in fate_of(self._model, binding)
+        is_trained = is_training and binding is not None and is_in_loss(self._model, binding)
         if self.has_accelerator:
             is_input = step.loop is None and bool(calls) and self._is_of_input(tensor)
             return is_trained or bool(forwards) or is_input
