@@ -23,6 +23,9 @@ def resume(path, device, make):
     [
         ('checkpoint["model"].to(device)', False),
         ('checkpoint["ema"].float()', False),
+        ('make(checkpoint["best"].cuda_net)', False),
+        ('make(checkpoint["weights"].to(device))', True),
+        ('make(checkpoint["losses"].cpu(), checkpoint["x"].shape)', True),
         ('make(len(checkpoint["model"].keys()))', True),
         ("make()", True),
     ],

@@ -15,6 +15,7 @@ from torchlint.analyses.compatibility import is_for_other_releases
 from torchlint.semantics.arguments import string_value
 from torchlint.semantics.dataflow import reaches, text
 from torchlint.semantics.values import Kind, Value
+from torchlint.semantics.vocabulary import is_tensor_method
 
 if TYPE_CHECKING:
     from torchlint.semantics.entities import Argument, Binding, Call, Function
@@ -48,7 +49,10 @@ _BY_FUNCTION = ("torch.optim.lr_scheduler.LambdaLR", "torch.optim.lr_scheduler.M
 _RATES = re.compile(r"(?i)optim|sched")
 _MOST_WRITERS = 4
 _DICT_METHODS = frozenset({"items", "keys", "values", "get", "pop", "update", "copy"})
-_TENSOR_METHODS = frozenset({"item", "tolist", "numpy", "shape", "size", "dtype", "device", "detach", "clone"})
+_NETWORKS = re.compile(
+    r"(?i)(model|net\w*|ema|arch|generator|discriminator|encoder|decoder)\d?$|^(net|model)_?\w{1,2}$"
+)
+_TENSOR_ATTRIBUTES = frozenset({"shape", "dtype", "device", "ndim", "data", "T"})
 
 
 class Content(Enum):
@@ -270,7 +274,7 @@ def _is_tensor_use(model: Model, use: cst.CSTNode) -> bool:
             name = string_value(key)
             if _is_loaded_into(model, parent):
                 return True
-            return name is not None and _is_plain(name) and not _is_asked_as_object(model, parent)
+            return name is not None and _is_plain(name) and not _is_asked_as_object(model, parent, name)
         case cst.Attribute():
             if (
                 parent.attr.value in ("get", "pop")
@@ -290,10 +294,13 @@ def _is_tensor_use(model: Model, use: cst.CSTNode) -> bool:
     return False
 
 
-def _is_asked_as_object(model: Model, entry: cst.CSTNode) -> bool:
+def _is_asked_as_object(model: Model, entry: cst.CSTNode, name: str) -> bool:
     """`checkpoint["model"].to(device)`: a dict of weights has no such method, and the whole network may be in it."""
     above = model.parent(entry)
-    return isinstance(above, cst.Attribute) and above.attr.value not in _DICT_METHODS | _TENSOR_METHODS
+    asked = above.attr.value if isinstance(above, cst.Attribute) else None
+    if asked is None or asked in _DICT_METHODS:
+        return False
+    return _NETWORKS.search(name) is not None or not (is_tensor_method(asked) or asked in _TENSOR_ATTRIBUTES)
 
 
 def _is_plain(entry: str) -> bool:
