@@ -205,3 +205,23 @@ def test_a_method_that_an_interface_only_declares_is_none_of_those_meant(
     )
     (tmp_path / "main.py").write_text(dedent(SHOWN))
     assert len(linted(tmp_path)) == count
+
+
+RUNNER = """
+    class Runner:
+        def __init__(self, net):
+            self.net = net
+
+        def decode_code(self, batches):
+            return [batch + 1 for batch in batches]
+    """
+
+
+def test_a_method_of_the_file_that_is_of_no_network_is_not_the_one_meant(tmp_path: Path) -> None:
+    (tmp_path / "pyproject.toml").touch()
+    (tmp_path / "decoders.py").write_text(dedent(DECODERS.format(declared="pass")))
+    (tmp_path / "factory.py").write_text(
+        "from registry import known\n\ndef build(path):\n    return known[path](), path\n"
+    )
+    (tmp_path / "main.py").write_text(dedent(SHOWN) + dedent(RUNNER))
+    assert linted(tmp_path) == []

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
 import libcst as cst
@@ -46,15 +46,26 @@ def passes_that_fit(model: Model, call: Call, telling: re.Pattern[str]) -> Itera
 
 
 def namesakes(model: Model, call: Call) -> list[tuple[Model, Function]]:
-    """The methods that have the name of a method out of sight, and their models: those of the file, or else those of
-    others, of a network those of networks where there are any."""
+    """The methods that have the name of a method out of sight, and their models: of a network, those of networks where
+    there are any, and those of the file before others."""
     if call.method is None or call.target is not None or call.foreign is not None or module_method(call.method):
         return []
     own = [(model, function) for function in model.functions if function.cls and function.name == call.method]
-    named = own or methods_elsewhere(model, call.method, set())
-    found = [(home, method) for home, method in named if not _is_only_declared(method)]
-    of_networks = [(home, method) for home, method in found if _is_of_network(model, home, method)]
-    return of_networks if of_networks and call.receiver_value.kind is Kind.MODULE else found
+    found = _only_done(own)
+    if call.receiver_value.kind is not Kind.MODULE:
+        return found or _only_done(methods_elsewhere(model, call.method, set()))
+    if of_networks := _only_networks(model, found):
+        return of_networks
+    found += _only_done(methods_elsewhere(model, call.method, set()))
+    return _only_networks(model, found) or found
+
+
+def _only_done(methods: Iterable[tuple[Model, Function]]) -> list[tuple[Model, Function]]:
+    return [(home, method) for home, method in methods if not _is_only_declared(method)]
+
+
+def _only_networks(model: Model, methods: list[tuple[Model, Function]]) -> list[tuple[Model, Function]]:
+    return [(home, method) for home, method in methods if _is_of_network(model, home, method)]
 
 
 def _is_only_declared(method: Function) -> bool:
