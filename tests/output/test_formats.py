@@ -90,6 +90,18 @@ def test_full_shows_every_place_that_a_fix_changes(planted: PlantedRule) -> None
     assert changes == ["2 + from torch import ones", "5 -     return torch.zeros(", "5 +     return ones("]
 
 
+def test_full_shows_once_what_several_fixes_change_elsewhere(planted: PlantedRule) -> None:
+    def with_import(report: Any, model: Any) -> Fix:
+        own = rename_to("ones")(report, model)
+        assert own is not None
+        return Fix((Edit(0, 0, "from torch import ones\n"), *own.edits), Applicability.SAFE)
+
+    planted.fix_with(with_import)
+    text = show("full", planted, "import torch\n\nx = torch.zeros(2)\n\nx = torch.zeros(2)\n")
+    assert text.count("from torch import ones") == 1
+    assert text.count("  = line 1: changed as above\n5 - x = torch.zeros(2)\n5 + x = ones(2)\n") == 1
+
+
 @pytest.mark.parametrize(
     ("line", "caret"),
     [

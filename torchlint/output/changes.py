@@ -16,9 +16,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Hunk:
-    """Neighbouring lines before and after; `line` is the number of the first one, in a notebook within its cell."""
+    """Neighbouring lines before and after; `line` is the number of the first one, in a notebook within its cell, and
+    `offset` where it begins in the text."""
 
     line: int
+    offset: int
     removed: list[str]
     added: list[str]
 
@@ -42,8 +44,8 @@ def hunks(source: Source, edits: Sequence[Edit]) -> Iterator[Hunk]:
             removed, added, first = removed[1:], added[1:], first + 1
         while removed and added and removed[-1] == added[-1]:
             removed, added = removed[:-1], added[:-1]
-        offset = starts[min(first, len(starts)) - 1]
-        yield Hunk(source.locate(min(offset, len(source.text)))[1], removed, added)
+        offset = min(starts[min(first, len(starts)) - 1], len(source.text))
+        yield Hunk(source.locate(offset)[1], offset, removed, added)
 
 
 def unified_diff(fixed: Fixed) -> str:
