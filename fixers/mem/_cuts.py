@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import libcst as cst
 
 from torchlint.analyses.data_attribute.chain import Chain, is_single
-from torchlint.analyses.data_attribute.reads import Use, data_reads
+from torchlint.analyses.data_attribute.reads import NEW_TENSORS, Use, data_reads
 from torchlint.analyses.evaluation_names import is_over_data
 from torchlint.edits.rewriter import Rewriter
 from torchlint.finding import Edit
@@ -20,7 +20,7 @@ from torchlint.semantics.tree import walk
 from torchlint.semantics.vocabulary import is_reduction
 
 if TYPE_CHECKING:
-    from torchlint.semantics.entities import Binding, Write
+    from torchlint.semantics.entities import Binding, Call, Write
     from torchlint.semantics.model import Model
 
 _OF_GRAPH = re.compile(r"(?i)detach|grad|graph|\bdata\b")
@@ -98,10 +98,14 @@ def _needless_detach(line: cst.BaseStatement, model: Model) -> Iterator[list[Edi
             case _:
                 continue
         computed = _passed(made, model)
-        if isinstance(computed, cst.Call) and (
-            model.call(computed).is_forward or is_reduction(model.call(computed).method or "")
-        ):
+        if isinstance(computed, cst.Call) and _returns_new(model.call(computed)):
             yield [Edit(model.span(made)[1], _end(node, model), "")]
+
+
+def _returns_new(call: Call) -> bool:
+    """`net(x)`, `x.mean()`, `torch.log(x)`"""
+    package, _, name = (call.callee or "").rpartition(".")
+    return call.is_forward or is_reduction(call.method or "") or (package == "torch" and name in NEW_TENSORS)
 
 
 def _end(node: cst.Call | cst.Attribute, model: Model) -> int:
@@ -164,14 +168,24 @@ def _is_left(target: cst.BaseExpression, value: cst.BaseExpression, cuts: Sequen
 def _is_made(write: Write, model: Model, depth: int = 0) -> bool:
     """Whether a variable gets what a call returns, or a part of it, and not a tensor that is there already and may want
     gradients."""
-    value = write.value
-    while isinstance(value, cst.Subscript):
-        value = value.value
     if write.kind == "for":
         loop = model.loop_of(write.statement)
         return loop is not None and is_over_data(loop)
-    if write.kind != "assign" or depth > _MOST_NAMES:
+    if write.kind != "assign" or depth > _MOST_NAMES or write.value is None:
         return False
+    ways = (write.value.body, write.value.orelse) if isinstance(write.value, cst.IfExp) else (write.value,)
+    return all(_is_new(value, model, depth) for value in ways)
+
+
+def _is_new(value: cst.BaseExpression, model: Model, depth: int) -> bool:
+    """Whether an expression is what a call returns, a part of that, or an attribute of what a network returns, such as
+    the mean of a distribution; not that of an object, which may be a parameter."""
+    while isinstance(value, cst.Subscript):
+        value = value.value
+    if isinstance(value, cst.Attribute):
+        owner = model.binding(value.value) if isinstance(value.value, cst.Name) else None
+        made = [write.value for write in owner.writes] if owner is not None else []
+        return bool(made) and all(isinstance(node, cst.Call) and model.call(node).is_forward for node in made)
     binding = model.binding(value) if isinstance(value, cst.Name) else None
     if binding is not None:
         return all(_is_made(other, model, depth + 1) for other in binding.writes)

@@ -49,7 +49,7 @@ def fix(report: Report, model: Model) -> Fix:
         if not follows_wait(statement, model):
             rewriter = Rewriter(model)
             name, imports = rewriter.name_for("torch.cuda", statement)
-            wait = rewriter.insert_before(statement, *_wait(name, statement, model))
+            wait = rewriter.insert_before(statement, *_wait(name, statement, interval, model))
             edits |= dict.fromkeys([*imports, wait])
     if not edits:
         raise NoFixError("the program waits for the device before both readings, but not on every way")
@@ -89,12 +89,13 @@ def _other_end(interval: Interval, model: Model) -> cst.Call | None:
     return next((end for end in others if not follows_wait(_statement(end, model), model)), None)
 
 
-def _wait(cuda: str, statement: cst.CSTNode, model: Model) -> tuple[str, ...]:
+def _wait(cuda: str, statement: cst.CSTNode, interval: Interval, model: Model) -> tuple[str, ...]:
     """`torch.cuda.synchronize()`, under a condition where the program may run without a GPU."""
     function = model.function(statement)
     flag = cuda_flag(model, statement, _moves(model, function)) or f"{cuda}.is_available()"
     asked = conditions(model, statement)
-    if asked.get(flag) or _needs_cuda(statement, model) or _waits_unasked(function, asked, model):
+    fails_anyway = model.function(interval.end) is function and _needs_cuda(interval.end, model)
+    if asked.get(flag) or fails_anyway or _needs_cuda(statement, model) or _waits_unasked(function, asked, model):
         return (f"{cuda}.synchronize()",)
     return f"if {flag}:", f"    {cuda}.synchronize()"
 

@@ -81,9 +81,9 @@ def _is_one_of_many(factory: Call, creation: Creation, model: Model) -> bool:
 
 
 def is_seeded(model: Model) -> bool:
-    """Whether the program, or what is imported with it, seeds the draws of torch: any program of the project, where
-    none imports the file, as a name in a file of settings may."""
-    together = [model.source, *model.companions()]
+    """Whether a program that imports the file, through others or not, or what is imported with it, seeds the draws of
+    torch: any program of the project, where none imports the file, as a name in a file of settings may."""
+    together = [model.source, *model.companions(), *model.users()]
     is_named_only = not model.users() and "__main__" not in model.source.text
     return any(
         model.once_of(source, _seeds) for source in (*together, *(model.files_beside() if is_named_only else ()))

@@ -209,3 +209,22 @@ def test_rows_of_what_is_made_there_are_not_cut_off(rows: str, is_cut: bool) -> 
     after = fixed(code, "MEM05", "MEM09")
     assert "@torch.no_grad()" in after
     assert (".data" not in after) is is_cut
+
+
+@pytest.mark.parametrize(
+    ("line", "left"),
+    [
+        ("action = dist.sample() if sample else dist.mean", ""),
+        ("action = dist.sample() if sample else other.weight", ".detach()"),
+        ("action = dist.mean", ""),
+        ("action = other.weight", ".detach()"),
+        ("action = torch.log(dist[0])", ""),
+    ],
+)
+def test_what_a_network_gives_on_both_ways_is_not_cut_off(line: str, left: str) -> None:
+    code = f"{SETUP}def act(net: nn.Module, x, sample):\n    net.eval()\n    other = nn.Linear(2, 2)\n    dist = net(x)\n"
+    code += f"    {line}\n    return action.detach().cpu().numpy()\n"
+    after = fixed(code, "MEM05", "MEM09")
+    assert f"return action{left}.cpu().numpy()" in after
+    at_once = code.replace(line + "\n", "pass\n").replace("action.detach()", line.removeprefix("action = ") + ".detach()")
+    assert (".detach()" in fixed(at_once, "MEM05", "MEM09")) is ("torch.log" not in line)

@@ -140,6 +140,14 @@ def test_the_wait_stands_under_the_condition_that_the_program_has_for_its_gpu(mo
     assert fixed(code, "TIME01") == expected
 
 
+def test_both_waits_ask_for_nothing_where_the_work_between_needs_a_gpu() -> None:
+    code = TIMED.format(move="pass").replace("    out = net(x)", "    x = x.cuda()\n    out = net(x)")
+    assert ".cuda()" in code
+    after = fixed(code, "TIME01")
+    assert after.count("    torch.cuda.synchronize()\n") == 2
+    assert "if torch.cuda" not in after
+
+
 def test_a_wait_under_the_condition_already_gets_none_of_its_own() -> None:
     code = TIMED.format(move="x = x.to('cuda')").replace("x, gpu):\n", "x, gpu):\n    if torch.cuda.is_available():\n")
     code = "".join(

@@ -235,13 +235,17 @@ def test_a_grid_of_ranges_is_made_of_sizes(grid: str, moved: str, count: int) ->
         ("import utils\n\nutils.set_seed(3)\n", "", False),
         ("import utils\n\nutils.run(3)\n", "", True),
         ("import utils\n\nutils.set_seed(3)\n", 'if __name__ == "__main__":\n    noisy(torch.ones(3))\n', True),
+        ("import agents\nimport utils\n\nutils.set_seed(3)\n", "", False),
+        ("import agents\nimport utils\n\nutils.run(3)\n", "", True),
     ],
 )
-def test_a_draw_of_a_file_that_only_settings_name_is_seeded_by_the_programs_of_the_project(
+def test_a_draw_is_seeded_by_the_programs_that_reach_its_file_or_may(
     tmp_path: Path, program: str, own: str, is_fixed: bool
 ) -> None:
     (tmp_path / "pyproject.toml").touch()
     (tmp_path / "pretrain.py").write_text(program)
+    if "agents" in program:
+        (tmp_path / "agents.py").write_text("from agent import noisy\n")
     code = "import torch\n\n\ndef noisy(y):\n    for _ in range(9):\n        y = y + torch.randn(3).to(y.device)\n"
     (tmp_path / "agent.py").write_text(code + "    return y\n\n\n" + own)
     [found] = lint(Source.read(tmp_path / "agent.py"), Settings.selecting("XFER01"), strict=True, project=Project())
