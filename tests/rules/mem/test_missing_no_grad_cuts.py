@@ -222,9 +222,10 @@ def test_rows_of_what_is_made_there_are_not_cut_off(rows: str, is_cut: bool) -> 
     ],
 )
 def test_what_a_network_gives_on_both_ways_is_not_cut_off(line: str, left: str) -> None:
-    code = f"{SETUP}def act(net: nn.Module, x, sample):\n    net.eval()\n    other = nn.Linear(2, 2)\n    dist = net(x)\n"
-    code += f"    {line}\n    return action.detach().cpu().numpy()\n"
+    code = f"{SETUP}def act(net: nn.Module, x, sample):\n    net.eval()\n    other = nn.Linear(2, 2)\n"
+    code += f"    dist = net(x)\n    {line}\n    return action.detach().cpu().numpy()\n"
     after = fixed(code, "MEM05", "MEM09")
     assert f"return action{left}.cpu().numpy()" in after
-    at_once = code.replace(line + "\n", "pass\n").replace("action.detach()", line.removeprefix("action = ") + ".detach()")
+    computed = line.removeprefix("action = ")
+    at_once = code.replace(line + "\n", "pass\n").replace("action.detach()", f"{computed}.detach()")
     assert (".detach()" in fixed(at_once, "MEM05", "MEM09")) is ("torch.log" not in line)
