@@ -32,6 +32,8 @@ SCRIPT = "def test_epoch(net, loader):\n    assert loader\n    return net(loader
         ("tests/engine/net_test.py", "def test_fit():\n    fit(net)\n", True),
         ("tests/test_epoch.py", SCRIPT, True),  # a test that can also be run by itself
         ("test/test_epoch.py", SCRIPT, False),
+        ("test/test_epoch.py", "def test_epoch():\n    run(net)\n" + MAIN, True),
+        ("test_epoch.py", "def test_epoch():\n    run(net)\n" + MAIN, False),
         ("tests/test_epoch.py", SCRIPT.replace("test_epoch", "run"), False),
         ("tests/fixtures/loop.py", "for x in loader:\n    net(x)\n", False),
     ],

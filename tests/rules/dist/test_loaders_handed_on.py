@@ -134,6 +134,18 @@ def train(model, loader, optimizer, shows):
     )
 
 
+@pytest.mark.parametrize(("run", "expected"), [("model(x, loader)", 1), ("model(tell(x, loader))", 0)])
+def test_a_network_that_gets_the_loader_tells_it_nothing(tmp_path: Path, run: str, expected: int) -> None:
+    main = MAIN.replace("from trainer import Trainer", "from engine import train").replace(
+        "trainer = Trainer(model, loader, optimizer, 3)", "for epoch in range(3):"
+    )
+    main = main.format("    train(loader, optimizer)")
+    steps = STEPS.replace("\n            ", "\n        ").replace("model(x)", run)
+    engine = "import torch\n\nmodel = torch.nn.Linear(1, 1)\n\n\n"
+    engine += f"def train(loader, optimizer):\n    for x, y in loader:{steps}"
+    assert len(found(tmp_path, main, engine=engine)) == expected
+
+
 def test_the_step_is_in_another_file(tmp_path: Path) -> None:
     main = (
         HEAD

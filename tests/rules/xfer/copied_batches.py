@@ -240,6 +240,14 @@ LOOK_ALIKES = {
             (loss + criterion(model.head(x), action.cuda())).backward()
         """
     ),
+    "rows at some places, which are copied to memory that is not pinned": script(
+        """\
+        for x, labels in loader:
+            places = torch.randperm(8)
+            kept = labels[places[:4]]
+            criterion(model(x[[0, 1, 2, 3]].to(device)), kept.to(device)).backward()
+        """
+    ),
     "a layout that the batch did not have": script(
         """\
         for x, y in loader:

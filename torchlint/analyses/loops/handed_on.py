@@ -122,7 +122,7 @@ def _only_draws(read: cst.CSTNode, home: Model, depth: int = 0) -> bool:
 
 
 def _call_only_draws(call: Call, arg: cst.Arg, home: Model, depth: int) -> bool:
-    if HARMLESS.match(call.callee or ""):
+    if call.is_forward or HARMLESS.match(call.callee or ""):
         return True
     parameter = parameter_of(call, arg)
     return parameter is not None and all(_only_draws(read, home, depth + 1) for read in parameter.reads)

@@ -148,14 +148,16 @@ def _may_be_pinned(loader: Loader) -> bool:
 
 
 def _is_strided(source: cst.BaseExpression, model: Model) -> bool:
-    """`x[:, 0]`, `x.permute(0, 2, 1)`, or a name of that: before it is copied to a GPU, it is laid out anew in memory
-    that is not pinned."""
+    """`x[:, 0]`, `x[places]`, `x.permute(0, 2, 1)`, or a name of that: before it is copied to a GPU, it is laid out
+    anew in memory that is not pinned."""
     match source:
         case cst.Name():
             views = _held(source, model)
             return bool(views) and all(_is_strided(view, model) for view in views)
-        case cst.Subscript(slice=parts):
-            return len(parts) > 1
+        case cst.Subscript(slice=[cst.SubscriptElement(slice=cst.Index(value=place))]):
+            return model.value(place).is_(Kind.TENSOR, Kind.ARRAY, Kind.LIST)
+        case cst.Subscript():
+            return len(source.slice) > 1
         case cst.Call(func=cst.Attribute(value=receiver, attr=cst.Name(value=method))):
             return method in _STRIDING or (method in ("squeeze", "unsqueeze") and _is_strided(receiver, model))
     return False
