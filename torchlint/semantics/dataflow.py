@@ -143,6 +143,20 @@ def writes_reaching(model: Model, binding: Binding, read: cst.CSTNode) -> list[W
     return model.once(_Order).reaching(binding, read)
 
 
+def comes_round(model: Model, binding: Binding, loop: Loop) -> bool:
+    """Whether an iteration of a loop may read what an earlier one has left in a variable."""
+    numbering = model.once(Numbering)
+    start, end = numbering.first[loop.node], numbering.last[loop.node]
+    writes = [write for write in binding.writes if loop.holds(write.loop) and write.kind in ("assign", "augmented")]
+    reads: list[cst.CSTNode] = [read for read in binding.reads if start < numbering.first[read] <= end]
+    reads += [write.target for write in writes if write.kind == "augmented"]
+    return any(
+        numbering.first[read] <= numbering.last[write.statement] and reaches(model, binding, write.target, read)
+        for write in writes
+        for read in reads
+    )
+
+
 class _Order:
     """From which parts of a function values of a variable reach its reads: rules ask for the same again and again."""
 

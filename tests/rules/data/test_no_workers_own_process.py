@@ -53,9 +53,7 @@ def train(model, files):
         ("self.changes = {'a': [lambda x: x * scale]}", "pass", 0),
         ("self.change = transforms.Compose([transforms.Lambda(lambda x: x * scale)])", "pass", 0),
         ("self.files = sorted(files, key=lambda file: file.name)", "pass", 1),
-        ("self.handle = open(files[0], 'rb')", "pass", 0),
         ("self.handles = [h5py.File(file) for file in files]", "pass", 0),
-        ("self.start()", "pass", 0),
         ("self.text = open(files[0]).read()", "pass", 1),
         ("pass", "self.handle = self.handle or h5py.File(self.files[0])", 1),
         ("pass", "self.read += 1", 0),
@@ -73,6 +71,39 @@ def test_no_workers_for_what_only_its_own_process_can_use(tmp_path: Path, made: 
     source = Source.read(tmp_path / "main.py")
     found = lint(source, Settings.selecting("DATA01"), strict=True, project=Project())
     assert [finding.fix is not None for finding in found] == [bool(count)]
+
+
+@pytest.mark.parametrize(
+    ("made", "count"),
+    [("self.handle = open(files[0], 'rb')", 0), ("self.start()", 0), ("self.handle = h5py.File(files[0])", 1)],
+)
+def test_workers_would_part_a_file_that_is_read_on_in(made: str, count: int) -> None:
+    training = TRAINING.replace("from samples import Samples\n", "")
+    assert len(findings(SAMPLES.format(made=made, item="pass") + training, "DATA01")) == count
+
+
+@pytest.mark.parametrize(
+    ("listed", "size", "count"),
+    [
+        ("[path]", "", 0),
+        ("files=[path, path + '.old']", ", 2", 0),
+        ("[path, path + '.old']", "", 1),
+        ("[*path]", "", 1),
+        ("path, [path]", "", 1),
+        ("['a.wav']", "", 1),
+    ],
+)
+def test_no_worker_is_worth_it_for_one_batch(listed: str, size: str, count: int) -> None:
+    samples = SAMPLES.format(made="pass", item="pass").replace("files, scale", "files, scale=2")
+    predicting = f"""
+import torch
+from torch.utils.data import DataLoader
+
+def predict(model, path):
+    for x in DataLoader(Samples({listed}){size}):
+        yield model(x.cuda())
+"""
+    assert len(findings(samples + predicting, "DATA01")) == count
 
 
 @pytest.mark.parametrize(("kind", "count"), [("TensorDataset", 0), ("ImageFolder", 1)])

@@ -39,6 +39,17 @@ def gold(emissions: torch.Tensor, tags: torch.Tensor, moves: torch.Tensor):
     return score
 """,
     ),
+    "a maximum in an inner loop that goes on with nothing": (
+        "VEC01",
+        """\
+def peaks(x: torch.Tensor, count, note):
+    for i in range(x.size(0)):
+        for j in range(count):
+            row = x[i] * j
+            row = row + 1
+            note(i, j, torch.max(row))
+""",
+    ),
     "a maximum over all others, for each": (
         "VEC01",
         """\
@@ -154,6 +165,23 @@ def f(x: torch.Tensor, count, keys):
     for i in range(count):
         out[i] = torch.cat([x[j] for j in range(count) if keys[j] != keys[i]]).median()
     return out
+""",
+    "a sum of what an inner loop goes on with": """\
+def f(x: torch.Tensor, weights: torch.Tensor, note):
+    for start in x:
+        point = start
+        for weight in weights:
+            heat = torch.outer(point, weight)
+            point = (heat / heat.sum()).diagonal()
+        note(point)
+""",
+    "a maximum after an inner loop that goes on with the row": """\
+def f(x: torch.Tensor, steps, note):
+    for i in range(x.size(0)):
+        state = x[i]
+        for _ in range(steps):
+            state += 0.1 * state.roll(1)
+        note(torch.max(state))
 """,
     "lists of rows that are joined and returned": """\
 def f(x: torch.Tensor, more):

@@ -31,3 +31,19 @@ def sample(frames, count):
 )
 def test_a_list_keeps_rows_apart(kept: str, store: str, count: int) -> None:
     assert len(findings(PICTURES.format(kept=kept, store=store), "VEC01")) == count
+
+
+@pytest.mark.parametrize(("start", "count"), [("[None for _ in range(n)]", 0), ("[0 for _ in range(n)]", 1)])
+def test_a_list_of_none_has_places_for_what_may_be_rows(start: str, count: int) -> None:
+    code = f"""
+        import torch
+
+        class Decoder:
+            def __init__(self, n):
+                self.active, self.ended = torch.arange(n), {start}
+
+            def end(self, texts):
+                for i, text in zip(self.active, texts):
+                    self.ended[i] = text
+    """
+    assert len(findings(code, "VEC01")) == count

@@ -24,6 +24,7 @@ _OPENING = re.compile(
     r"(builtins|gzip|bz2|lzma|tarfile|lmdb|rasterio|io)\.open|h5py\.File|zipfile\.ZipFile|sqlite3\.connect"
     r"|tables\.open_file|netCDF4\.Dataset|cv2\.VideoCapture|decord\.VideoReader"
 )
+_STREAMING = re.compile(r"(builtins|gzip|bz2|lzma|io)\.open")
 _ADDING = frozenset("append appendleft add extend insert update setdefault".split())
 
 
@@ -104,13 +105,22 @@ def holds_function(loader: Loader) -> bool:
 def holds_open_file(loader: Loader) -> bool:
     """Whether a dataset opens a file when it is made: forked workers share the place in it, spawned ones cannot be sent
     it. One that is opened for the first sample is a worker's own."""
+    return any(True for _ in _opened_when_made(loader))
+
+
+def reads_on_in_file(loader: Loader) -> bool:
+    """Whether such a file is one that is read from where the last read has ended: of several workers, each would get
+    what the others leave."""
+    return any(map(_STREAMING.fullmatch, _opened_when_made(loader)))
+
+
+def _opened_when_made(loader: Loader) -> Iterator[str]:
+    """The functions that a dataset opens files with that it holds from the start."""
     for home, cls in classes_of(loader):
         for method, value in _attributes(cls):
             is_early = method.name == "__init__" or any(call.function.name == "__init__" for call in method.callers)
             opened = (home.call(part).callee or "" for part in _held(value) if isinstance(part, cst.Call))
-            if is_early and any(map(_OPENING.fullmatch, opened)):
-                return True
-    return False
+            yield from (name for name in opened if is_early and _OPENING.fullmatch(name))
 
 
 def classes_of(loader: Loader) -> Iterator[tuple[Model, Class]]:

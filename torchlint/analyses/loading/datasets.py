@@ -323,7 +323,7 @@ def _annotated(source: cst.CSTNode, model: Model) -> str | None:
 
 
 def _memory_of_call(call: Call, model: Model, wrappers: frozenset[cst.CSTNode]) -> Memory:
-    cls = _class_of(call, model)
+    cls = class_of(call, model)
     if cls is not None:
         found = _memory_of_class(cls)
         wrapped = [arg.value for arg in call.arguments if model.value(arg.value).kind is Kind.DATASET]
@@ -370,7 +370,7 @@ def _is_told_to_transform(call: Call, model: Model) -> bool:
 
 def _is_made_here(source: cst.CSTNode, model: Model) -> bool:
     """Whether it is seen how a dataset is made, and not only what class it is of."""
-    return isinstance(source, cst.Call) and _class_of(model.call(source), model) is not None
+    return isinstance(source, cst.Call) and class_of(model.call(source), model) is not None
 
 
 def _memory_by_name(name: str | None, model: Model) -> Memory:
@@ -381,7 +381,7 @@ def _memory_by_name(name: str | None, model: Model) -> Memory:
     return _memory_of_class(behind[1]) if behind is not None else Memory.UNKNOWN
 
 
-def _class_of(call: Call, model: Model) -> Class | None:
+def class_of(call: Call, model: Model) -> Class | None:
     """The class, of this file or another, that a call makes an object of."""
     if call.targets_class is not None or call.callee is None:
         return call.targets_class

@@ -19,6 +19,7 @@ from torchlint.analyses.loading.datasets import (
     memory,
     returns_tensors,
 )
+from torchlint.analyses.loading.listed_samples import listed_samples
 from torchlint.analyses.loading.loader_subclasses import constructor, hands_arguments_on, keeps_iterator, yields_batches
 from torchlint.analyses.loading.text_encoding import encodes_text
 from torchlint.analyses.once import once, once_for_each
@@ -139,9 +140,13 @@ class Loader:
 
     @property
     def is_one_batch(self) -> bool:
-        """`batch_size=len(points)`: there is no next batch that a worker could prepare."""
-        size = self.option("batch_size").node
-        return isinstance(size, cst.Call) and self.model.call(size).callee == "builtins.len"
+        """`batch_size=len(points)`, or a list of no more samples than that: there is no next batch that a worker could
+        prepare."""
+        size = self.option("batch_size")
+        if isinstance(size.node, cst.Call) and self.model.call(size.node).callee == "builtins.len":
+            return True
+        count, taken = listed_samples(self.dataset().node, self.model), 1 if size.absent else size.value.constant
+        return count is not None and isinstance(taken, int) and count <= taken
 
     @property
     def is_explained(self) -> bool:

@@ -198,7 +198,8 @@ def along_dimension(model: Model, root: Root, trace: Trace) -> Step | None:
         return None
     if any(model.value(subject).rank == 1 for subject in trace.subjects.values()):
         return None
-    free = (step for step in _of_its_row(root, trace) if not _is_of_chosen(model, root, step))
+    own = (step for step in _of_its_row(root, trace) if not step.inputs.handed_on)
+    free = (step for step in own if not _is_of_chosen(model, root, step))
     return next((step for step in free if _is_along_dimension(step)), None)
 
 

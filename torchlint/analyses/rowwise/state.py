@@ -28,7 +28,8 @@ class Seen:
     and so is no list. `masked`: it is ragged because a mask of the row picked its elements, and for no other reason.
     `gathered`: all of it is an element or a row of something that all iterations share. `drawn`: random numbers are
     part of it. `looked_up`: it is the entry of a table for a number that was read from a row. `places`: it is ragged
-    because it says where in the row something is."""
+    because it says where in the row something is. `handed_on`: an inner loop hands it on from one of its iterations to
+    the next."""
 
     depends: Depends = Depends.NOTHING
     alone: bool = False
@@ -41,6 +42,7 @@ class Seen:
     drawn: bool = False
     looked_up: bool = False
     places: bool = False
+    handed_on: bool = False
 
     def at_least(self, depends: Depends) -> Seen:
         return replace(self, depends=max(self.depends, depends))
@@ -75,6 +77,7 @@ def together(*seen: Seen) -> Seen:
         masked=depends is Depends.RAGGED and all(one.masked or one.depends <= Depends.ROW for one in seen),
         drawn=any(one.drawn for one in seen),
         places=depends is Depends.RAGGED and all(one.places or one.depends <= Depends.ROW for one in seen),
+        handed_on=any(one.handed_on for one in seen),
     )
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import libcst as cst
@@ -16,6 +17,7 @@ from torchlint.analyses.rowwise import headers
 from torchlint.analyses.rowwise.expressions import Expressions
 from torchlint.analyses.rowwise.names import MASKING, MASKING_ASSIGN, Names, is_block, spelled, sum_onto
 from torchlint.analyses.rowwise.state import Depends, Fault, Kept, Path, Seen, Sink, Trace, together
+from torchlint.semantics.dataflow import comes_round
 from torchlint.semantics.tree import walk, without_subscripts
 from torchlint.semantics.values import Kind
 
@@ -74,11 +76,21 @@ class _Reader:
             self._branch(statement)
         elif isinstance(statement, cst.For) and statement.orelse is None:
             headers.enter(self._expressions, statement, statement.target, statement.iter)
+            self._hand_on(statement)
             self._block(statement.body.body)
         elif isinstance(statement, cst.With) and self._is_mode(statement):
             self._block(statement.body.body)
         else:
             self.trace.fault(Fault.STATE, "it holds more than assignments and branches")
+
+    def _hand_on(self, inner: cst.For) -> None:
+        """Notes what an inner loop goes on with: `h` of `for t in range(n): h = f(h)`."""
+        loop, local = self._model.loop_of(inner), self._expressions.local
+        named = {node.value: node for node in walk(inner.body) if isinstance(node, cst.Name) and node.value in local}
+        for name, node in named.items():
+            binding = self._model.binding(node)
+            if loop is not None and binding is not None and comes_round(self._model, binding, loop):
+                local[name] = replace(local[name], handed_on=True)
 
     def _is_mode(self, statement: cst.With) -> bool:
         """`with torch.no_grad():`, which changes nothing about what depends on what."""

@@ -317,12 +317,14 @@ class _Finder:
 
     def _is_written_out(self, kept: Kept, trace: Trace) -> bool:
         """Whether numbers become a text, or entries of a dict, or rows those of a list, for which nothing is computed:
-        one by one, anyway."""
+        one by one, anyway. A list of None has places for rows."""
         binding = self._model.binding(without_subscripts(kept.node))
-        kinds = {self._model.value(write.target).kind for write in binding.writes} if binding is not None else set()
+        held = [self._model.value(write.target) for write in binding.writes] if binding is not None else []
+        kinds = {value.kind for value in held}
         if Kind.STRING in kinds or costly.computes(trace.steps):
             return Kind.STRING in kinds
         is_row = kept.sink is Sink.COUNT and kept.value is not None and self._model.value(kept.value).is_tensor
+        is_row = is_row or any(value.element is not None and value.element.kind is Kind.NONE for value in held)
         return Kind.DICT in kinds or (Kind.LIST in kinds and is_row)
 
     def _are_of_rows(self, path: Path, trace: Trace) -> bool:
