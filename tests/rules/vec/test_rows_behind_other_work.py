@@ -166,6 +166,13 @@ def f(x: torch.Tensor, count, keys):
         out[i] = torch.cat([x[j] for j in range(count) if keys[j] != keys[i]]).median()
     return out
 """,
+    "the loudest of each of the sounds that are saved": """\
+import torchaudio
+
+def f(sounds: torch.Tensor, folder):
+    for i, sound in enumerate(sounds):
+        torchaudio.save(f"{folder}/{i}.wav", sound / torch.abs(sound).max(), 16000)
+""",
     "a sum of what an inner loop goes on with": """\
 def f(x: torch.Tensor, weights: torch.Tensor, note):
     for start in x:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 import libcst as cst
 
 from torchlint.analyses.compiled import is_compiled
+from torchlint.analyses.devices.host_calls import saves
 from torchlint.analyses.loops.extent import runs_few_times
 from torchlint.analyses.rowwise import costly, wording
 from torchlint.analyses.rowwise.certainty import Certainty
@@ -195,7 +196,10 @@ class _Finder:
         return any(is_joined(self._model, rows) and not is_stacked(self._model, rows) for rows in lists)
 
     def _partly(self, root: Root, trace: Trace, reason: str) -> Work | None:
-        """Of a loop that has to stay: an operation of torch in it need not."""
+        """Of a loop that has to stay: an operation of torch in it need not, unless a file of each row takes longer."""
+        loop = self._model.loop_of(root)
+        if loop is not None and any(map(saves, loop.calls)):
+            return None
         step = costly.along_dimension(self._model, root, trace) if isinstance(root, cst.For) else None
         if step is None:
             return None
