@@ -405,7 +405,8 @@ class Calls(MethodCalls):
                 call.target = call.foreign = None
             if known and len(known) == len(results):
                 return self._forwarded(call, module, transfer.join_all(known), given)
-        if module.ref is None and any(value.kind is Kind.ARRAY for value in given.all()):
+        kinds = {value.kind for value in given.all()}
+        if module.ref is None and Kind.ARRAY in kinds and not kinds & {Kind.TENSOR, Kind.BATCH}:
             call.is_forward = False  # a network takes tensors: this is a wrapper of one
             return self._unknown_call(call, given)
         return self._forwarded(call, module, UNKNOWN, given)

@@ -405,9 +405,13 @@ def test_a_network_that_keeps_what_it_is_fed_needs_the_graph(feed: str, update: 
     assert len(findings(FED.format(feed=feed, update=update), "MEM05", "MEM09")) == count
 
 
-@pytest.mark.parametrize(("given", "count"), [("x.numpy()", 0), ("sample=x.numpy()", 0), ("sample=x", 1)])
+@pytest.mark.parametrize(
+    ("given", "count"),
+    [("x.numpy()", 0), ("sample=x.numpy()", 0), ("sample=x", 1), ("x, lam=numpy.random.beta(2, 2, 8)", 1)],
+)
 def test_what_takes_arrays_is_no_network_of_torch(given: str, count: int) -> None:
     code = f"""
+    import numpy
     import torch
 
     class Pipeline:
