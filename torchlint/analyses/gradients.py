@@ -166,14 +166,19 @@ def _resets_nothing(function: Function, given: frozenset[Binding], home: Model, 
     seen.add((function, given))
     for call in function.calls:
         handed = [arg for arg in call.arguments if home.binding(_holder(arg.value)) in given]
-        if may_reset(call, home) or (call.target is None and handed and not _is_harmless(call)):
+        if may_reset(call, home):
             return False
-        inner = _filled(call, call.target, handed) if call.target is not None else frozenset()
-        if inner is None:
-            return False
-        if call.target is None or (call.target, inner) in seen:
+        entered = (home, call.target) if call.target is not None else None
+        if entered is None and handed and not _is_harmless(call):
+            entered = home.function_behind(home.value(call.node.func))
+            if entered is None:
+                return False
+        if entered is None:
             continue
-        if not _resets_nothing(call.target, inner, home, seen):
+        filled = _filled(call, entered[1], handed)
+        if filled is None:
+            return False
+        if (entered[1], filled) not in seen and not _resets_nothing(entered[1], filled, entered[0], seen):
             return False
     return True
 

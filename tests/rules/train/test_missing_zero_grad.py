@@ -255,6 +255,7 @@ def test_a_network_that_comes_with_its_optimizer_is_reset_by_itself(reset: str, 
         ("    for p in model.parameters():\n        p.grad = None", 0),
         ("    return model.to('cpu').prepare()", 0),
         ("    return begin(model)", 0),
+        ("    return counted(model)", 1),
         ("    return between(model.parameters())", 0),
         ("    return float(len(list(model.parameters())))", 1),
     ],
@@ -263,8 +264,11 @@ def test_a_function_of_another_file_that_gets_the_network(tmp_path: Path, helper
     others = "\n\ndef other(model):\n    return len(list(model.parameters()))\n"
     others += "\n\ndef reset(model):\n    model.zero_grad()\n"
     others += "\n\ndef between(parameters):\n    return begin(parameters=parameters)\n"
-    (tmp_path / "steps.py").write_text("def begin(parameters):\n    for p in parameters:\n        p.grad = None\n")
-    (tmp_path / "helpers.py").write_text(f"from steps import begin\n\ndef penalty(model):\n{helper}\n{others}")
+    (tmp_path / "steps.py").write_text(
+        "def begin(parameters):\n    for p in parameters:\n        p.grad = None\n"
+        "\ndef counted(model):\n    return len(list(model.parameters()))\n"
+    )
+    (tmp_path / "helpers.py").write_text(f"from steps import begin, counted\n\ndef penalty(model):\n{helper}\n{others}")
     body = "for x, y in loader:\n    (criterion(model(x), y) + penalty(model)).backward()\n    optimizer.step()\n"
     source = Source.from_text(f"from helpers import penalty\n{HEADER}{body}", tmp_path / "main.py")
     assert len(lint(source, Settings.selecting("TRAIN01"), strict=True, project=Project())) == count
