@@ -106,6 +106,17 @@ def test_a_class_that_may_tell_it_the_epoch(tmp_path: Path, old: str, new: str) 
 
 
 @pytest.mark.parametrize(
+    "method",
+    [
+        "    def note(self, name, value):\n        setattr(self, name, value)\n",
+        "    @staticmethod\n    def moved(batch):\n        return anywhere(batch)\n",
+    ],
+)
+def test_a_class_with_methods_that_do_not_hand_it_on(tmp_path: Path, method: str) -> None:
+    assert len(found(tmp_path, MAIN.format("trainer.fit()"), trainer=f"{TRAINER}\n{method}")) == 1
+
+
+@pytest.mark.parametrize(
     "bar",
     [
         "bar = tqdm(loader) if shows else loader",

@@ -20,6 +20,7 @@ HARMLESS = re.compile(
     r"(builtins\.(len|print|enumerate|zip|iter|next|isinstance|type|str|repr|bool|list|id|min|max|sum|range|hasattr)"
     r"|tqdm\b.*|math\..*|logging\..*|rich\..*)$"
 )
+_OF_ITSELF = re.compile(r"builtins\.(super|getattr|setattr|vars|dir|callable|hash)$")
 _ASKED = re.compile(r"dataset|batch_size|__iter__|set_(postfix|description)(_str)?|update|close|refresh")  # or of a bar
 _PLAIN_BASES = re.compile(r"(builtins\.)?object$|abc\.ABC$|torch\.nn\.Module$")
 _DEPTH = 4
@@ -63,11 +64,11 @@ class HandedOn:
 
     def _hands_itself_on(self, method: Function) -> bool:
         """`self.callbacks.begin(self, epoch)`"""
-        owner = method.scope.bindings.get(method.params[0]) if method.params else None
+        owner = method.scope.bindings.get(method.own_name or "")
         given = (self.home.parent(read) for read in owner.reads) if owner is not None else ()
         sites = (self.home.parent(arg) for arg in given if isinstance(arg, cst.Arg))
         calls = (self.home.call(site) for site in sites if isinstance(site, cst.Call))
-        return any(not HARMLESS.match(call.callee or "") and call.callee != "builtins.super" for call in calls)
+        return any(not (HARMLESS.match(call.callee or "") or _OF_ITSELF.match(call.callee or "")) for call in calls)
 
     def _parameter_reads(self) -> list[cst.CSTNode]:
         """Where the constructor reads what it keeps in an attribute."""
