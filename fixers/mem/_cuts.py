@@ -227,14 +227,22 @@ def _cut_off(read: cst.CSTNode, binding: Binding, rewriter: Rewriter, model: Mod
 
 
 def _cut_again(read: cst.CSTNode, model: Model) -> Iterator[Edit]:
-    """`.data` of `x.detach().cpu().data`"""
-    attribute = model.parent(_past_moves(read, model))
-    first = model.parent(attribute) if attribute is not None else None
-    tensor = _past_moves(first, model) if isinstance(first, cst.Call) else None
-    match model.parent(tensor) if tensor is not None else None:
-        case cst.Attribute(attr=cst.Name(value="data")) as whole if whole not in model.once(_reads_of_numbers):
-            if tensor is not None and not isinstance(model.parent(whole), (cst.AssignTarget, cst.AugAssign)):
-                yield Edit(model.span(tensor)[1], _end(whole, model), "")
+    """`.data` of `x.detach().cpu().data`, and `.detach()` of `x.data.cpu().detach()`"""
+    first = model.parent(_past_moves(read, model))
+    if isinstance(first, cst.Attribute) and first.attr.value == "detach":
+        first = model.parent(first)
+    tensor = _past_moves(first, model) if isinstance(first, (cst.Call, cst.Attribute)) else None
+    attribute = model.parent(tensor) if tensor is not None else None
+    call = model.parent(attribute) if attribute is not None else None
+    match attribute, call:
+        case cst.Attribute(attr=cst.Name(value="detach")), cst.Call(args=[]):
+            whole: cst.Call | cst.Attribute = call
+        case cst.Attribute(attr=cst.Name(value="data")), _ if attribute not in model.once(_reads_of_numbers):
+            whole = attribute
+        case _:
+            return
+    if tensor is not None and not isinstance(model.parent(whole), (cst.AssignTarget, cst.AugAssign)):
+        yield Edit(model.span(tensor)[1], _end(whole, model), "")
 
 
 def _reads_of_numbers(model: Model) -> set[cst.Attribute]:

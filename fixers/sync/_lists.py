@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
-from torchlint.analyses.sync.number_lists import number_list
+from torchlint.analyses.sync.number_lists import listed_in, number_list
 from torchlint.edits.rewriter import Rewriter
 from torchlint.edits.spelling import is_free
 from torchlint.finding import Applicability, Edit, Fix
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from torchlint.analyses.sync.readback import Readback
     from torchlint.semantics.model import Model
 
+_OF_NUMBERS = ("torch.tensor", "torch.as_tensor", "torch.Tensor", "torch.FloatTensor")
 _GROWS = "Until the loop is over the numbers stay on the device, some hundred bytes each."
 
 
@@ -32,6 +33,8 @@ def kept_in_list(model: Model, read: Readback) -> Fix:
     listed = number_list(model, read)
     if read.loop is None or read.loop.role not in (Role.STEPS, Role.EVALUATION):
         raise NoFixError("the list is full within the step, which then waits just as long")
+    if (again := _made_a_tensor(model, read)) is not None:
+        raise NoFixError(f"`{model.code(again)}` makes a tensor of the numbers again, for which `torch.stack` is there")
     rewriter = Rewriter(model)
     if listed.how == "float" and not is_free(model, "float", listed.loop):
         raise NoFixError("`float` means something else where the list is read")
@@ -43,6 +46,16 @@ def kept_in_list(model: Model, read: Readback) -> Fix:
     doubt = TIMED if listed.is_timed else "" if listed.is_one_pass else _GROWS
     why = doubt or "The numbers are the same, and are read when the loop is over."
     return Fix(tuple(edits), Applicability.UNSAFE if doubt else Applicability.SAFE, why)
+
+
+def _made_a_tensor(model: Model, read: Readback) -> cst.Call | None:
+    """`torch.tensor(losses)`, of a list that a number is put into."""
+    binding = listed_in(model, read.node)
+    for each in binding.reads if binding is not None else ():
+        call = model.parent(model.parent(each) or each)
+        if isinstance(call, cst.Call) and model.call(call).callee in _OF_NUMBERS:
+            return call
+    return None
 
 
 def _behind(model: Model, loop: cst.CSTNode) -> cst.CSTNode:

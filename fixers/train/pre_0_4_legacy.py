@@ -41,6 +41,7 @@ _SHARED = "a change of the result in place may then make backward() raise, where
 _OF_DIMENSIONS = frozenset(
     "view size dim permute transpose unsqueeze squeeze topk chunk split flatten reshape expand t bmm mm".split()
 )
+_WRITING = frozenset("copy_ add_ sub_ mul_ div_ lerp_ addcmul_ addcdiv_".split())
 _BUFFERS = ("running_mean", "running_var", "num_batches_tracked")  # of a layer that normalises: without gradients
 _ELEMENT = "the value becomes a Python number, which waits for the device"
 
@@ -355,8 +356,8 @@ def _counts(node: cst.BaseExpression, model: Model) -> bool:
 
 
 def _is_computed_without_graph(read: DataRead, model: Model) -> bool:
-    """Whether an operation makes a new tensor of the one, where autograd records nothing: `torch.max(x.data, 1)`, and
-    `x.data.cpu() - y` of tensors."""
+    """Whether an operation makes a new tensor of the one, or writes its numbers elsewhere, where autograd records
+    nothing: `torch.max(x.data, 1)`, `y.copy_(x.data)`, and `x.data.cpu() - y` of tensors."""
     if model.grad_enabled(read.node) is not False or _is_given_to_helper(read.owner, model):
         return False
     parent = model.parent(read.node)
@@ -366,6 +367,8 @@ def _is_computed_without_graph(read: DataRead, model: Model) -> bool:
         return all(_is_tensor(side, model) for side in (above.left, above.right))
     if not isinstance(call, cst.Call):
         return False
+    if isinstance(parent, cst.Arg) and model.call(call).method in _WRITING:
+        return True
     package, _, name = (model.call(call).callee or "").rpartition(".")
     return name in NEW_TENSORS and (isinstance(parent, cst.Attribute) or package == "torch")
 

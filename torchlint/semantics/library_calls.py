@@ -77,6 +77,8 @@ class LibraryCalls(Expressions):
             return self._variable(first, given)
         if name == "torch.utils.data.random_split":
             return Value(Kind.LIST, element=Value(Kind.DATASET, origins=frozenset([call.node])))
+        if words.COUNTING_BARS.fullmatch(name):
+            return self._builtin(call, "range", first, given)
         if words.ITERATION_WRAPPERS.fullmatch(name) and first is not None:
             if first.kind is Kind.LOADER:
                 return first  # `loader = tqdm(loader)` is iterated, and measured, like the loader itself

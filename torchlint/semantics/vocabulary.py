@@ -291,9 +291,10 @@ CLIPPERS = word_set(
     torch.nn.utils.clip_grad_norm_ torch.nn.utils.clip_grad_value_ torch.nn.utils.clip_grad_norm
     """
 )
+COUNTING_BARS = re.compile(r"tqdm(\.\w+)*\.trange")  # they count like `range`
 # Functions that hand their first argument on, one element at a time.
 ITERATION_WRAPPERS = re.compile(
-    r"(builtins\.(iter|reversed|sorted|list|tuple)|tqdm(\.\w+)*\.(tqdm|trange|tqdm_notebook)|tqdm\.tqdm|tqdm"
+    r"(builtins\.(iter|reversed|sorted|list|tuple)|tqdm(\.\w+)*\.(tqdm|tqdm_notebook)|tqdm\.tqdm|tqdm"
     r"|tqdm_notebook|rich\.progress\.track|(fastprogress\.)+progress_bar|itertools\.(islice|cycle)|.*\bprefetch\w*)$"
 )
 FRAMEWORKS = {

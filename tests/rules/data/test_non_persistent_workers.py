@@ -245,3 +245,25 @@ def test_a_default_that_no_call_changes(default: str, given: str, count: int) ->
     made = f"def make(data, workers={default}):\n    return DataLoader(data, num_workers=workers)\n\n"
     code = HEADER + f"from settings import options\n{made}loader = make(images{given})\n" + EPOCHS
     assert len(findings(code, "DATA03")) == count
+
+
+BAR = """
+from tqdm import trange
+
+
+def train_epoch(loader):
+    {steps}
+
+def train(epochs):
+    loader = DataLoader(images, 8, num_workers=4)
+    for epoch in {count}:
+        train_epoch(loader)
+"""
+
+
+@pytest.mark.parametrize(
+    ("count", "found"), [("trange(epochs)", 1), ("trange(int(epochs), desc='Epoch')", 1), ("sets", 0)]
+)
+def test_a_bar_that_counts_counts_the_epochs(count: str, found: int) -> None:
+    code = HEADER + BAR.format(steps=STEPS.replace("\n", "\n    "), count=count)
+    assert len(findings(code, "DATA03")) == found

@@ -119,9 +119,10 @@ def test_lines_between_several_go_into_the_block_together() -> None:
     assert "        triple = torch.cat([pair, following], 1)\n        wanted = score(triple)\n    loss" in after
 
 
-def test_what_cuts_a_result_off_twice_goes_at_once() -> None:
+@pytest.mark.parametrize("cuts", ["detach().cpu().data", "data.cpu().detach()", "data.detach().cpu()"])
+def test_what_cuts_a_result_off_twice_goes_at_once(cuts: str) -> None:
     code = SETUP + "def scores(net: nn.Module, rows):\n    net.eval()\n    kept = []\n    for x, y in rows:\n"
-    code += "        out = net(x)\n        kept.append(out.detach().cpu().data.numpy())\n    return kept\n"
+    code += f"        out = net(x)\n        kept.append(out.{cuts}.numpy())\n    return kept\n"
     assert "kept.append(out.cpu().numpy())" in fixed(code, "MEM05", "MEM09")
 
 

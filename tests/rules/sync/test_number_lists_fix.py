@@ -258,3 +258,10 @@ def train(model: nn.Module, loader, held_out, optimizer, error):
         "        loss = error(model(x.cuda()), y.cuda())\n        loss.backward()\n", "        loss.backward()\n", 1
     )
     assert "loss.detach())" not in fixed(before_the_loop, "SYNC01")
+
+
+@pytest.mark.parametrize("after", ["return torch.tensor(kept).mean()", "return sum(kept)"])
+def test_numbers_of_which_a_tensor_is_made_again_are_left(after: str) -> None:
+    code = training("kept.append(loss.item())", "kept = []", after, head=TORCH_ONLY)
+    assert len(findings(code, "SYNC01")) == 1
+    assert (fixed(code, "SYNC01") == code) is ("tensor" in after)

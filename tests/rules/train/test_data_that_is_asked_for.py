@@ -211,3 +211,10 @@ def test_what_is_computed_anew_without_a_graph_has_none(computed: str, left: str
     code = "import elsewhere\nimport torch\n\nnet = elsewhere.Net()\n\n" + body
     after = code.replace("{read}", computed + left)
     assert fixed(code.replace("{read}", f"{computed}.data"), "TRAIN10", unsafe=True) == after
+
+
+@pytest.mark.parametrize(("header", "left"), [("@torch.no_grad()\n", ""), ("", ".detach()")])
+def test_numbers_that_are_written_elsewhere_without_a_graph(header: str, left: str) -> None:
+    body = "def restore(net, kept):\n    for row, old in zip(net.buffers(), kept):\n        old = old.unsqueeze(0)\n"
+    code = f"import torch\n\n{header}{body}        row.copy_(old{{read}})\n"
+    assert fixed(code.format(read=".data"), "TRAIN10", unsafe=True) == code.format(read=left)
