@@ -7,6 +7,7 @@ from textwrap import dedent
 
 import pytest
 
+from tests.rules.mem.recorded_evaluations import SETUP
 from tests.support import findings
 from torchlint.config import Settings
 from torchlint.engine import lint
@@ -150,3 +151,22 @@ def test_values_are_no_validation(parts: str, count: int) -> None:
                 return torch.cat([self.net(x[i], each) for i, each in enumerate({parts})])
         """
     assert len(findings(code, "MEM05")) == count
+
+
+UNFINISHED = """
+class Recurrent({base}):
+    def __init__(self):
+        super().__init__()
+        self.step, self.score = nn.Linear(4, 4), nn.CrossEntropyLoss()
+
+    def exits(self, states, labels):
+        for _ in range(3):
+            states = self.step(states)
+            loss = self.score(states, labels)
+        return labels
+"""
+
+
+@pytest.mark.parametrize(("base", "found"), [("nn.Module", 0), ("object", 1)])
+def test_a_pass_of_a_module_of_which_nobody_takes_the_result_is_in_the_making(base: str, found: int) -> None:
+    assert len(findings(SETUP + UNFINISHED.format(base=base), "MEM05")) == found

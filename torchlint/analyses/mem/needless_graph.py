@@ -293,7 +293,10 @@ class _Finder:
         if _HOOKS.search(self._model.source.text):
             return False
         if fate is Fate.NONE:
-            return bool(loops)  # nobody takes the results: a warm-up, a measurement of time
+            # Nobody takes the results: a warm-up, a measurement of time; of a module's method, a pass in the making.
+            return bool(loops) and not any(
+                (cls := call.function.cls) is not None and cls.is_module for call in forwards
+            )
         return all(map(self._is_run_for_numbers, forwards))
 
     def _is_run_for_numbers(self, call: Call) -> bool:
