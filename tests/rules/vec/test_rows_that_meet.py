@@ -116,3 +116,28 @@ def test_comprehensions_in_what_a_constructor_calls() -> None:
 )
 def test_tables_of_other_objects(name: str, rest: str, count: int) -> None:
     assert found(TABLE.format(bases="", name=name, rest=rest)) == count
+
+
+COUNTS = """
+import torch
+
+def confusion(truth: torch.Tensor, guess: torch.Tensor, n: int):
+    table = torch.zeros(n, n)
+    for i in range(truth.size(0)):
+        t, g = int(truth[i]), int(guess[i])
+        {body}
+    return table
+"""
+
+
+@pytest.mark.parametrize(
+    ("body", "count"),
+    [
+        ("table[t, g] = table[t, g] + 1", 1),
+        ("table[t, g] += 1", 1),
+        ("table[t, g] = table[g, t] + 1", 0),
+        ("table[t, g] = 2 * table[t, g]", 0),
+    ],
+)
+def test_counts_of_rows_that_meet(body: str, count: int) -> None:
+    assert found(COUNTS.format(body=body)) == count

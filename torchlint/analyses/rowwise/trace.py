@@ -271,9 +271,19 @@ class _Reader:
         return any(
             isinstance(node, cst.Subscript)
             and not isinstance(self._model.parent(node), (cst.AssignTarget, cst.AugAssign, cst.Subscript))
+            and not self._is_added_to(node)
             and spelled(without_subscripts(node)) == name
             for node in walk(self._loop)
         )
+
+    def _is_added_to(self, element: cst.Subscript) -> bool:
+        """`counts[c] = counts[c] + 1`"""
+        total = self._model.parent(element)
+        if not isinstance(total, cst.BinaryOperation) or not isinstance(total.operator, (cst.Add, cst.Subtract)):
+            return False
+        put = self._model.parent(total)
+        targets = put.targets if isinstance(put, cst.Assign) else ()
+        return any(spelled(target.target) == spelled(element) for target in targets)
 
     def _block_of(self, target: cst.Subscript) -> Seen | None:
         """`out[i * n : (i + 1) * n] = x[i]`, which repeats each row."""
