@@ -33,3 +33,17 @@ def test_a_table_is_named_as_what_is_looked_up() -> None:
 def test_a_range_that_has_no_length_is_no_reason_to_fail(rounds: str) -> None:
     loop = f"def doubled(x: torch.Tensor):\n    return torch.stack([x[i] * 2 for i in {rounds}])\n"
     assert "LINT04" not in [finding.code for finding in findings(HEAD + loop, *ROW_RULES)]
+
+
+@pytest.mark.parametrize(
+    ("call", "after"),
+    [
+        ("torch.stack(tensors=[x[i] * 2 for i in range(x.size(0))], dim=1)", "(x * 2).movedim(0, 1)"),
+        ("torch.stack(rows=[x[i] * 2 for i in range(x.size(0))])", None),
+    ],
+)
+def test_rows_that_are_given_by_name(call: str, after: str | None) -> None:
+    code = f"def doubled(x: torch.Tensor):\n    return {call}\n"
+    assert "LINT04" not in [finding.code for finding in findings(HEAD + code, *ROW_RULES)]
+    expected = code.replace(call, after) if after is not None else code
+    assert fixed(HEAD + code, *ROW_RULES, unsafe=True) == HEAD + expected

@@ -46,8 +46,8 @@ class Operation:
         if is_of_tensor or (qualified or "").startswith("torch."):
             keywords = {NUMPY_NAMES.get(name, name): value for name, value in keywords.items()}
         if qualified is not None and qualified.startswith("torch."):
-            if "input" in keywords:
-                positional = (keywords.pop("input"), *positional)
+            first = next((keywords.pop(name) for name in ("input", "tensors") if name in keywords), None)
+            positional = positional if first is None else (first, *positional)
             return cls(node, _short(qualified), code, positional, keywords, code)
         if qualified == "builtins.sum" and len(positional) == 1 and not keywords:
             return cls(node, "python sum", code, positional, keywords, code)

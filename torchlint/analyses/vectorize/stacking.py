@@ -17,9 +17,9 @@ if TYPE_CHECKING:
 
 def collected(lifter: Lifter, operation: Operation) -> Lifted:
     """`torch.stack([f(x[i]) for i in ...])`, and `torch.stack(rows)` of a list that an inner loop appended to."""
-    what = operation.operands[0]
-    if not operation.only("dim") or len(operation.operands) > 2:
+    if not operation.only("dim") or len(operation.operands) not in (1, 2):
         raise RefusedError(f"`{operation.code}` with these arguments has no batched form")
+    what = operation.operands[0]
     dim = operation.argument("dim", 1)
     place = 0 if dim is None else layout.integer(lifter, dim)
     element = of_comprehension(lifter, what) if isinstance(what, (cst.ListComp, cst.GeneratorExp)) else None
