@@ -242,3 +242,39 @@ def test_autograd_records_nothing_in_the_formula_of_a_function() -> None:
     assert model.grad_enabled(call_on(model, "given.exp()").node) is None
     assert value_of(model, "given", "Own.backward").kind is Kind.TENSOR
     assert value_of(model, "out", "Own.backward").kind is Kind.TENSOR
+
+
+EVALUATED = """
+    import torch
+    from pytorch_lightning import {base}
+
+    class Net({base}):
+        def training_step(self, batch, index):
+            return self.shared(batch)
+
+        def {hook}(self, batch, index):
+            return self.prototypes(batch), self.shared(batch)
+
+        def prototypes(self, batch):
+            return self.net(batch)
+
+        def shared(self, batch):
+            return self.net(batch).mean()
+"""
+
+
+@pytest.mark.parametrize(
+    ("base", "hook", "enabled"),
+    [
+        ("LightningModule", "test_step", False),
+        ("LightningModule", "on_validation_epoch_end", False),
+        ("LightningModule", "predict_step", False),
+        ("LightningModule", "on_train_epoch_end", True),
+        ("Trainer", "test_step", True),
+    ],
+)
+def test_lightning_evaluates_with_autograd_off(base: str, hook: str, enabled: bool) -> None:
+    model = model_of(EVALUATED.format(base=base, hook=hook))
+    inner = {name: function_of(model, f"Net.{name}").calls for name in ("prototypes", "shared")}
+    assert model.grad_enabled(inner["prototypes"][0].node) is enabled
+    assert model.grad_enabled(inner["shared"][0].node) is True

@@ -17,6 +17,9 @@ from tests.semantics.programs import model_of
         ("if rank == 0:", False),
         ("if x is not None:", False),
         ("if training:", False),
+        ("if step == 0 and epoch == 0:", True),
+        ("if step == last:", True),
+        ("if part == last:", False),
     ],
 )
 def test_log_gates(condition: str, gated: bool) -> None:

@@ -135,10 +135,12 @@ def _reads_only(argument: cst.Arg, model: Model) -> bool:
 
 def may_reset(call: Call, model: Model) -> bool:
     """A call of code from elsewhere that has hold of the optimizer or the model."""
-    known = call.target is not None or call.targets_class is not None or call.is_forward
-    if known or call.is_backward or call.is_optimizer_step or _is_harmless(call):
+    if call.target is not None or call.targets_class is not None or call.is_backward or call.is_optimizer_step:
         return False
-    if any(_holds_gradients(arg.value, model) for arg in call.arguments):
+    is_handed = any(_holds_gradients(arg.value, model) for arg in call.arguments)
+    if call.is_forward or _is_harmless(call):
+        return is_handed and call.foreign is not None and _RESETTING_NAME.search(text(call.foreign.node)) is not None
+    if is_handed:
         return not _leaves_gradients(call, model)
     if call.receiver is None or call.receiver_value.kind not in (Kind.UNKNOWN, Kind.INSTANCE):
         return False

@@ -16,7 +16,7 @@ from torchlint.analyses.computations import (
     is_of_module,
 )
 from torchlint.analyses.single_tensor import carries, is_graphless
-from torchlint.semantics.dataflow import reaches
+from torchlint.semantics.dataflow import reaches, sources
 from torchlint.semantics.entities import Binding, Call, Class, Function, Loop, Write
 from torchlint.semantics.tree import children, last_name, walk
 from torchlint.semantics.values import Kind
@@ -209,7 +209,7 @@ class GraphParts:
             if write.loop is None or self._loop is None or write.loop not in self._loop.around():
                 self._work.append(write.value)
             else:
-                self.reused = self.reused or carries(model.value(write.target))
+                self.reused = self.reused or self._shares_graph(write.target, write.value)
             return
         foreign = write.function is not function
         here = self._loop is None or function is not self._loop.function or self._loop.holds(write.loop)
@@ -234,6 +234,14 @@ class GraphParts:
             binding = model.binding(write.target)
             if binding is not None:
                 self._read(write.target, binding)
+
+    def _shares_graph(self, target: cst.CSTNode, iterable: cst.BaseExpression) -> bool:
+        """Whether each iteration gets a part of what was computed before the loop, also through a function that says
+        nothing about its parts: `zip(chunked(prediction), targets)`."""
+        value = self._model.value(target)
+        if carries(value) or is_graphless(value):
+            return carries(value)
+        return any(carries(self._model.value(read)) for read in sources(self._model, iterable))
 
     def _comes_round(self, write: Write, read: cst.CSTNode) -> bool:
         """Whether a value reaches the read from the iteration before."""

@@ -195,6 +195,8 @@ class Evaluator(Statements):
         if frameworks.is_formula(function):
             return None if function.name == "backward" else False
         grads = self.known.call_grads.get(function)
+        if frameworks.is_evaluation(function):
+            grads = {False, *(grads or ())}
         if not grads:
             return self._enclosing_grad
         if function.passed_around:  # others that it is handed to may call it, too

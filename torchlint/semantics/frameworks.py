@@ -53,6 +53,7 @@ _LIGHTNING = {
     "test_step": _EVALUATION,
     "predict_step": Hook(Role.EVALUATION, 0),
 }
+_EVALUATING = re.compile(r"(on_)?(validation|test|predict)_((batch|epoch)_)?(step|start|end)")
 _TRANSFORMERS = {
     "training_step": Hook(Role.STEPS),  # gets the batch as the loader yields it
     "compute_loss": Hook(Role.STEPS, 1),
@@ -92,6 +93,11 @@ def note_functions(calls: Iterable[Call]) -> None:
 def is_metric_update(function: Function) -> bool:
     """The `update` of a metric of torchmetrics, which runs it without gradients when it is called on its own."""
     return function.name == "update" and any(base.startswith("torchmetrics.") for base in _bases(function))
+
+
+def is_evaluation(function: Function) -> bool:
+    """A method that Lightning calls while it validates, tests or predicts, with autograd off."""
+    return function.cls is not None and function.cls.is_lightning and _EVALUATING.fullmatch(function.name) is not None
 
 
 def is_formula(function: Function) -> bool:

@@ -163,7 +163,7 @@ def kind_of(scopes: Scopes, test: cst.BaseExpression, depth: int = 0) -> str:
         return "optional"
     if any(_PHASE_NAMES.match(name) for name in names):
         return "phase"
-    return "log" if _single_iteration(test) or _first_few(scopes, test) else "other"
+    return "log" if any(_is_soon_over(scopes, part) for part in conjuncts(test)) else "other"
 
 
 def _holds_each_round(test: cst.BaseExpression) -> bool:
@@ -376,6 +376,25 @@ def _is_first_step(test: cst.BaseExpression) -> bool:
     """`i == 0`, but not `rank == 0`."""
     names = _identifiers(test)
     return _single_iteration(test) and not any(map(_RANK_NAMES.search, names))
+
+
+def _is_soon_over(scopes: Scopes, test: cst.BaseExpression) -> bool:
+    """Whether one round meets a condition, or the first few do."""
+    return _single_iteration(test) or _first_few(scopes, test) or _is_last(scopes, test)
+
+
+def _is_last(scopes: Scopes, test: cst.BaseExpression) -> bool:
+    """`step == steps` in `for step in range(1, steps + 1)`: one of the rounds that the loop counts."""
+    match test:
+        case cst.Comparison(
+            left=cst.Name() as counter,
+            comparisons=[cst.ComparisonTarget(operator=cst.Equal(), comparator=cst.Name() | cst.Attribute())],
+        ):
+            own = scopes.contexts[counter].loop
+            binding = scopes.bindings.get(counter)
+            counted = own is not None and isinstance(own.iterable, cst.Call) and last_name(own.iterable.func) == "range"
+            return counted and binding is not None and any(write.loop is own for write in binding.writes)
+    return False
 
 
 def _first_few(scopes: Scopes, test: cst.BaseExpression) -> bool:

@@ -431,3 +431,49 @@ def test_a_flag_that_calls_in_another_file_write_out_beside_a_dict(
     (tmp_path / "main.py").write_text(dedent(DRIVER).format(training=training, evaluation=evaluation))
     found = lint(Source.read(tmp_path / "lib.py"), Settings.selecting("MEM05"), strict=True, project=Project())
     assert [finding.line for finding in found] == lines
+
+
+TRANSLATOR = """
+    import torch
+    from torch import nn
+
+    class Translator(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.encoder, self.decoder = nn.Linear(4, 4), nn.Linear(4, 4)
+
+        def encode(self, x):
+            return self.encoder(x)
+
+        def forward(self, x):
+            return self.decoder(self.encode(x))
+
+        def greedy(self, x):
+            with {context}:
+                return self.decoder(self.encode(x)).argmax(-1).tolist()
+
+        def infer(self, x, mode="greedy"):
+            if mode == "greedy":
+                return self.greedy(x)
+    """
+SCRIPT = """
+    import torch
+    from translator import Translator
+
+    def translated(path, sentences):
+        model = Translator()
+        model.load_state_dict(torch.load(path))
+        for sentence in sentences:
+            print(model.infer(sentence))
+    """
+
+
+@pytest.mark.parametrize(("context", "lines"), [("torch.no_grad()", []), ("torch.enable_grad()", [5])])
+def test_a_method_of_a_class_of_another_file_whose_parts_switch_it_off(
+    tmp_path: Path, context: str, lines: list[int]
+) -> None:
+    (tmp_path / "pyproject.toml").touch()
+    (tmp_path / "translator.py").write_text(dedent(TRANSLATOR).format(context=context))
+    (tmp_path / "script.py").write_text(dedent(SCRIPT))
+    found = lint(Source.read(tmp_path / "script.py"), Settings.selecting("MEM05"), strict=True, project=Project())
+    assert [finding.line for finding in found] == lines

@@ -260,3 +260,29 @@ def test_each_call_of_a_method_goes_through_what_its_object_was_handed(
     first: str, outputs: str, inputs: str, count: int
 ) -> None:
     assert len(findings(KEPT.format(first=first, outputs=outputs, inputs=inputs), "MEM04")) == count
+
+
+ROWS = """
+import torch
+
+def rowwise(model, criterion, x, targets, whole):
+    def rows(tensor):
+        return tensor.chunk(tensor.size(0))
+
+    {made}
+    if whole:
+        predicted = [predicted]
+    else:
+        predicted = rows(predicted)
+    for row, target in zip(predicted, targets):
+        loss = criterion({given}, target)
+        model.zero_grad()
+        loss.backward(retain_graph=True)
+"""
+
+
+@pytest.mark.parametrize(
+    ("made", "given", "count"), [("predicted = model(x)", "row", 0), ("predicted = x", "model(row)", 1)]
+)
+def test_rows_of_one_graph_go_back_one_by_one(made: str, given: str, count: int) -> None:
+    assert len(findings(ROWS.format(made=made, given=given), "MEM04")) == count

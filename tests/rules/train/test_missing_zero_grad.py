@@ -294,3 +294,38 @@ def test_an_optimizer_of_another_file(tmp_path: Path, last: str, count: int) -> 
     body += "for x, y in loader:\n    criterion(model(x), y).backward()\n    noisy.step()\n"
     source = Source.from_text(f"from noisy import Noisy\n{HEADER}{body}", tmp_path / "main.py")
     assert len(lint(source, Settings.selecting("TRAIN01"), strict=True, project=Project())) == count
+
+
+LOSS = """
+def critic_loss(net, x):
+    {first}
+    return net(x).mean()
+"""
+
+
+@pytest.mark.parametrize(("first", "count"), [("net.zero_grad()", 0), ("net.eval()", 1)])
+@pytest.mark.parametrize("loss", ["critic_loss", "partial(critic_loss)"])
+def test_a_loss_that_a_trainer_is_handed_resets_the_network_it_gets(
+    tmp_path: Path, first: str, loss: str, count: int
+) -> None:
+    (tmp_path / "losses.py").write_text(LOSS.format(first=first))
+    body = f"""
+        import torch
+        from functools import partial
+        from losses import critic_loss
+
+        class Trainer:
+            def __init__(self, net, loss, batches):
+                self.net, self.loss, self.batches = net, loss, batches
+                self.optimizer = torch.optim.Adam(net.parameters())
+
+            def train(self):
+                for x in self.batches:
+                    loss = self.loss(self.net, x)
+                    loss.backward()
+                    self.optimizer.step()
+
+        Trainer(torch.nn.Linear(2, 1), {loss}, [torch.ones(2)]).train()
+        """
+    source = Source.from_text(dedent(body), tmp_path / "main.py")
+    assert len(lint(source, Settings.selecting("TRAIN01"), strict=True, project=Project())) == count

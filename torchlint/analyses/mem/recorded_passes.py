@@ -34,6 +34,7 @@ _DIFFERENTIATING = re.compile(
     r"(\w+_)?(grad|gradients?|jacobian|hessian|laplacian|divergence)"
 )
 _FILLING = frozenset({"torch.ones", "torch.zeros", "torch.empty", "torch.rand", "torch.randn"})
+_DEPTH = 3
 _TRANSFORMERS = re.compile(r"^\s*(from|import)\s+(transformers|peft|unsloth)\b", re.MULTILINE)
 
 
@@ -147,6 +148,7 @@ class RecordedPasses:
         graph, so that it is the one to switch off. `generate` of Hugging Face's models switches it off.
         """
         entered = (self._model, call.target) if call.target is not None else self._model.elsewhere(call)
+        entered = entered or _method_behind(self._model, call)
         if entered is None:
             return call.method == "generate" and _TRANSFORMERS.search(self._model.source.text) is not None
         ends_graph = call.foreign is not None and call.loop is None and call.value.is_(Kind.ARRAY, Kind.NUMBER)
@@ -205,6 +207,14 @@ class RecordedPasses:
         return made is not None and bool(made.methods & _MODULE_METHODS)
 
 
+def _method_behind(model: Model, call: Call) -> tuple[Model, Function] | None:
+    """The method of a class of another file that a call names, also where nothing that the file imports is followed."""
+    ref = call.receiver_value.ref
+    behind = model.class_behind(ref) if ref is not None and call.method is not None else None
+    method = behind[1].method(call.method or "") if behind is not None else None
+    return (behind[0], method) if behind is not None and method is not None else None
+
+
 def _asks_for_other_library(guard: Guard) -> bool:
     """`self.framework == "tf"`"""
     match guard.test:
@@ -215,8 +225,8 @@ def _asks_for_other_library(guard: Guard) -> bool:
     return False
 
 
-def runs_without_gradients(model: Model, function: Function) -> bool:
-    """Whether a function runs its networks with autograd off, for all that is in sight."""
+def runs_without_gradients(model: Model, function: Function, depth: int = _DEPTH) -> bool:
+    """Whether a function runs its networks with autograd off, for all that is in sight, or those do that it calls."""
     passes = [inner for inner in function.calls if inner.is_forward] or [
         inner for inner in model.effects(function).forwards if not _is_handed_out(inner.function, function)
     ]
@@ -225,7 +235,11 @@ def runs_without_gradients(model: Model, function: Function) -> bool:
     if passes and all(model.grad_enabled(inner.node) is not True for inner in passes):
         return True
     entered = [inner for inner in function.calls if model.effects(inner).has("forwards")]
-    return bool(entered) and all(model.grad_enabled(inner.node) is False for inner in entered)
+    return bool(entered) and all(
+        model.grad_enabled(inner.node) is False
+        or (inner.target is not None and depth > 0 and runs_without_gradients(model, inner.target, depth - 1))
+        for inner in entered
+    )
 
 
 def _runs_both_ways(model: Model, function: Function) -> bool:
