@@ -38,11 +38,14 @@ NUMBERS = {
     "asked of an entry": "total += parts['loss'].item() if hasattr(parts['loss'], 'item') else parts['loss']",
     "turned round": "total += loss if not isinstance(loss, (torch.Tensor, list)) else loss.item()",
     "a number by its type": "total += loss if isinstance(loss, (int, float)) else loss.item()",
+    "a number, since its type is another": "if type(loss) is torch.Tensor:\n    loss = loss.item()\ntotal += loss",
+    "a number, since its type is the same": "if type(loss) == float:\n    total += loss",
     "two questions": "if isinstance(loss, float) and weights:\n    total += loss",
     "one of two questions": "if not (torch.is_tensor(loss) or weights):\n    total += loss",
 }
 TENSORS = {
     "a tensor where it is asked for": "if torch.is_tensor(loss):\n    total += loss",
+    "a tensor, since its type is no other": "if type(loss) is not float:\n    total += loss",
     "a tensor behind the branch": "if torch.is_tensor(loss):\n    print('tensor')\ntotal += loss",
     "another value is asked": "total += loss if hasattr(weights, 'item') else loss",
     "perhaps one": "if torch.is_tensor(loss) and x:\n    continue\ntotal += loss",

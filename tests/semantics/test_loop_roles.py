@@ -229,3 +229,21 @@ def test_what_a_model_makes_of_a_batch_in_many_passes_is_no_part_of_it(over: str
         """
     )
     assert [loop.role for loop in model.loops] == [role, Role.EVALUATION]
+
+
+def test_a_round_that_has_a_loader_of_its_own_is_a_pass() -> None:
+    model = model_of(
+        """
+        from torch.utils.data import DataLoader
+        def evaluate(net, batches):
+            for x in batches:
+                net(x)
+        def all_parts(net, parts):
+            settings = []
+            for part in parts:
+                settings.append(("held out", DataLoader(part)))
+            for name, loader in settings:
+                evaluate(net, loader)
+        """
+    )
+    assert model.loops[-1].role is Role.EPOCHS

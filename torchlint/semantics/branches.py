@@ -70,6 +70,14 @@ def no_tensors(test: cst.BaseExpression, holds: bool, names: Names | Model) -> I
             if holds == isinstance(operator, cst.And):
                 yield from no_tensors(left, holds, names)
                 yield from no_tensors(right, holds, names)
+        case cst.Comparison(
+            left=cst.Call(func=function, args=[cst.Arg(value=asked)]),
+            comparisons=[cst.ComparisonTarget(operator=operator, comparator=kind)],
+        ) if names.qualified(function) == "builtins.type":
+            is_same = isinstance(operator, (cst.Is, cst.Equal))
+            excluded = _NUMBERS if holds is is_same else _TENSORS
+            if (is_same or isinstance(operator, (cst.IsNot, cst.NotEqual))) and names.qualified(kind) in excluded:
+                yield asked
         case cst.Call(func=function, args=[cst.Arg(value=asked), *others]):
             name = names.qualified(function)
             if holds and name == "builtins.isinstance" and _types(others, names) <= _NUMBERS:

@@ -225,7 +225,8 @@ def _tensor_rows(element: Value) -> bool:
 
 
 def _yields_batches(iterates: Value) -> bool:
-    return _has_batch(iterates if iterates.kind is Kind.LOADER else element_of(iterates))
+    """Not where each iteration has a loader, and with it a pass over data of its own."""
+    return iterates.kind is Kind.LOADER or _has_batch(element_of(iterates))
 
 
 def _goes_over_parts(inner: Loop, outer: Loop) -> bool:
@@ -267,6 +268,4 @@ def _unpacks_loader(loop: Loop) -> bool:
 
 
 def _has_batch(value: Value) -> bool:
-    if value.kind in (Kind.BATCH, Kind.LOADER):
-        return True
-    return value.items is not None and any(_has_batch(item) for item in value.items)
+    return value.kind is Kind.BATCH or (value.items is not None and any(map(_has_batch, value.items)))

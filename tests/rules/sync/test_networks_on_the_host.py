@@ -135,3 +135,31 @@ def train(batches):
 def test_a_network_of_another_file_that_puts_itself_on_the_device(tmp_path: Path, moved: str, lines: list[int]) -> None:
     (tmp_path / "net.py").write_text(dedent(PLACED.format(moved=moved)))
     assert lines_of(tmp_path, TRAINED, "") == lines
+
+
+MEETING = """
+import torch
+from torch import nn
+from torch.utils.data import DataLoader
+
+device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
+net = nn.Linear(4, 3)
+criterion = nn.CrossEntropyLoss()
+optimizer = torch.optim.SGD(net.parameters(), 0.1)
+loader = DataLoader([(torch.ones(4), 1)] * 9)
+for x, y in loader:
+    {moved}
+    guess = net(x)
+    loss = criterion(guess, y)
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+    total += loss.item()
+    right = (guess.argmax(1) == y).squeeze()
+    found += right.sum().item()
+"""
+
+
+@pytest.mark.parametrize(("moved", "lines"), [("pass", []), ("x, y = x.to(device), y.to(device)", [17, 19])])
+def test_what_meets_a_batch_that_was_not_moved_is_on_the_host(moved: str, lines: list[int]) -> None:
+    assert [finding.line for finding in findings(MEETING.format(moved=moved), "SYNC")] == lines

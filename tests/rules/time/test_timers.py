@@ -42,6 +42,15 @@ timer = Timer()
 RUNS = {
     "printed": "timer.tic()\nout = net(x)\nprint(timer.toc())  # here\n",
     "added up by the timer": "timer.tic('net')\nout = net(x)\ntimer.add('net')  # here\nprint(timer.total)\n",
+    "an entry of a function's own": (
+        "def run(x):\n"
+        "    timers = {'net': Timer(), 'all': Timer()}\n"
+        "    timers['net'].tic()\n"
+        "    out = net(x)\n"
+        "    timers['net'].add()  # here\n"
+        "    print(timers['net'].total)\n"
+        "run(x)\n"
+    ),
     "the timer of an object": (
         "class Predictor:\n"
         "    def __init__(self):\n"
@@ -58,6 +67,15 @@ SILENT = {
     "the work is waited for": "timer.tic()\nout = net(x).cpu()\nprint(timer.toc())\n",
     "the device is waited for": "timer.tic()\nout = net(x)\ntorch.cuda.synchronize()\nprint(timer.toc())\n",
     "the time is dropped": "timer.tic()\nout = net(x)\ntimer.toc()\n",
+    "the time is kept and not asked for": (
+        "def run(x):\n"
+        "    timers = {'net': Timer(), 'all': Timer()}\n"
+        "    timers['net'].tic()\n"
+        "    out = net(x)\n"
+        "    timers['net'].add()\n"
+        "    print(timers['all'].total)\n"
+        "run(x)\n"
+    ),
     "another name": "timer.tic('a')\nout = net(x)\nprint(timer.toc('b'))\n",
     "another timer": "timer.tic()\nout = net(x)\nprint(Timer().toc())\n",
     "nothing is computed": "timer.tic()\nrows = list(range(9))\nprint(timer.toc())\n",

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import libcst as cst
 
 from torchlint.analyses.compatibility import is_of_another_library
+from torchlint.analyses.devices.meetings import meets_host_tensor
 from torchlint.analyses.devices.moves import moves_to_accelerator, places_itself
 from torchlint.analyses.devices.provenance import (
     calls_behind,
@@ -66,7 +67,7 @@ class Residence:
         known = value.is_(Kind.TENSOR, Kind.BATCH)
         if value.place is Place.HOST or not (known or (value.is_(*_MAY_BE_TENSORS) and is_tensor)):
             return False
-        if self._is_made_of_host_tensors(tensor) or self._meets_host_tensor(tensor):
+        if self._is_made_of_host_tensors(tensor) or meets_host_tensor(self._model, tensor):
             return False
         if step.loop is not None and (self._makes_its_models(step.loop) or self._stays_on_host(step.loop)):
             return False
@@ -100,26 +101,6 @@ class Residence:
         binding = self._model.binding(tensor)
         made = [tensor] if binding is None else [write.value for write in binding.writes]
         return bool(made) and all(isinstance(node, cst.Call) and self._is_given_copies(node) for node in made)
-
-    def _meets_host_tensor(self, tensor: cst.BaseExpression) -> bool:
-        """`(guess == truth).sum()`, where a step has moved the truth to the host, as the guess must be there, too."""
-        while True:
-            match tensor:
-                case cst.Call(func=cst.Attribute(value=left, attr=cst.Name("eq" | "ne")), args=[cst.Arg(value=right)]):
-                    return self._was_moved_to_host(left) or self._was_moved_to_host(right)
-                case cst.Comparison(left=left, comparisons=[cst.ComparisonTarget(comparator=right)]):
-                    return self._was_moved_to_host(left) or self._was_moved_to_host(right)
-                case cst.Call(func=cst.Attribute(value=inner)):
-                    tensor = inner
-                case _:
-                    return False
-
-    def _was_moved_to_host(self, tensor: cst.BaseExpression) -> bool:
-        binding = self._model.binding(tensor)
-        if binding is None or self._model.value(tensor).place is not Place.HOST:
-            return False
-        moved = [self._model.call(write.value) for write in binding.writes if isinstance(write.value, cst.Call)]
-        return len(moved) == len(binding.writes) > 0 and all(call.method in ("to", "cpu") for call in moved)
 
     def _is_given_copies(self, node: cst.Call) -> bool:
         call = self._model.call(node)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from collections.abc import Set as AbstractSet
 from typing import TYPE_CHECKING
 
 import libcst as cst
@@ -31,6 +32,8 @@ def timer_calls(model: Model) -> Iterator[tuple[cst.Call, cst.Call]]:
         if sets_clock:
             begun[key] = call
         elif key in begun and begun[key].function is call.function and methods.reports(call):
+            if not methods.tells(call) and _is_only_run(model, call.receiver, {begun[key].method, call.method}):
+                continue
             yield begun[key].node, call.node
 
 
@@ -67,12 +70,43 @@ class _Methods:
             return False
         return not isinstance(self._model.parent(call.node), cst.Expr) or _is_kept(home, difference)
 
+    def tells(self, call: Call) -> bool:
+        """Whether a call gives the time to somebody, or prints it itself."""
+        home, method = self._entered(call)
+        if home is None or method is None or not isinstance(self._model.parent(call.node), cst.Expr):
+            return True
+        return any(isinstance(home.parent(inner.node), cst.Expr) for inner in method.calls)
+
     def _entered(self, call: Call) -> tuple[Model | None, Function | None]:
         """The method of a class that a call enters, in this file or in another, and the model of that file."""
         home, method = (
             (self._model, call.target) if call.target is not None else (self._model.elsewhere(call) or (None, None))
         )
         return (home, method) if method is not None and method.cls is not None else (None, None)
+
+
+def _is_only_run(model: Model, timer: cst.BaseExpression, methods: AbstractSet[str | None]) -> bool:
+    """Whether nothing asks an object for the time that it keeps: all that is done with a local variable, or with one
+    entry of it, is to call these methods as statements, `timers["net"].tic()`."""
+    name = timer.value if isinstance(timer, cst.Subscript) else timer
+    binding = model.binding(name) if isinstance(name, cst.Name) else None
+    if binding is None or binding.is_parameter or binding.is_global or binding.scope_function.is_module:
+        return False
+    own = text(timer)
+    for read in binding.reads:
+        above = model.parent(read)
+        if isinstance(timer, cst.Subscript):
+            if not isinstance(above, cst.Subscript) or above.value is not read:
+                return False  # all entries may be asked, one after the other
+            if text(above) != own:
+                continue
+            above = model.parent(above)
+        site = model.parent(above) if isinstance(above, cst.Attribute) else None
+        if not isinstance(site, cst.Call) or site.func is not above or not isinstance(model.parent(site), cst.Expr):
+            return False
+        if model.call(site).method not in methods:
+            return False
+    return True
 
 
 def _difference(home: Model, method: Function) -> cst.BinaryOperation | None:

@@ -1,0 +1,58 @@
+"""Tensors that meet one on the host, so that they have to be there, too."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import libcst as cst
+
+from torchlint.semantics.values import Kind, Place
+from torchlint.semantics.vocabulary import is_loss_function
+
+if TYPE_CHECKING:
+    from torchlint.semantics.model import Model
+
+
+def meets_host_tensor(model: Model, tensor: cst.BaseExpression) -> bool:
+    """`(guess == truth).sum()` and `cross_entropy(guess, truth)`, where the truth is as the loader gives it, or was
+    moved to the host."""
+    while True:
+        match tensor:
+            case cst.Call(func=cst.Attribute(value=left, attr=cst.Name("eq" | "ne")), args=[cst.Arg(value=right)]):
+                return any(_is_on_host(model, side) for side in (left, right))
+            case cst.Comparison(left=left, comparisons=[cst.ComparisonTarget(comparator=right)]):
+                return any(_is_on_host(model, side) for side in (left, right))
+            case cst.Call() if _is_loss(model.call(tensor).callee or ""):
+                return any(_is_on_host(model, arg.value) for arg in model.call(tensor).arguments)
+            case cst.Call(func=cst.Attribute(value=inner)) | cst.Subscript(value=inner):
+                tensor = inner
+            case cst.Name() if (made := _made(model, tensor)) is not None:
+                tensor = made
+            case _:
+                return False
+
+
+def _is_loss(callee: str) -> bool:
+    return is_loss_function(callee) or (callee.startswith("torch.nn.") and callee.endswith("Loss"))
+
+
+def _made(model: Model, name: cst.Name) -> cst.BaseExpression | None:
+    """What the only write of a variable gives it."""
+    binding = model.binding(name)
+    written = binding.writes[0] if binding is not None and len(binding.writes) == 1 else None
+    if written is None or written.kind != "assign" or written.unpacked:
+        return None
+    return written.value if isinstance(written.value, (cst.Call, cst.Comparison)) else None
+
+
+def _is_on_host(model: Model, tensor: cst.BaseExpression) -> bool:
+    value = model.value(tensor)
+    if value.place is not Place.HOST:
+        return False
+    if value.kind is Kind.BATCH:
+        return True
+    binding = model.binding(tensor)
+    moved = [write.value for write in binding.writes] if binding is not None else []
+    return bool(moved) and all(
+        isinstance(value, cst.Call) and model.call(value).method in ("to", "cpu") for value in moved
+    )
