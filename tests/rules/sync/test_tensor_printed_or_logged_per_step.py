@@ -25,6 +25,7 @@ SHOWN = {
     "a norm of the gradients": training(
         "norm = nn.utils.clip_grad_norm_(model.parameters(), 1.0)\nprint(f'{norm:.3f}')"
     ),
+    "in an option": training("if long_lines:\n    print(step, loss)", "long_lines = ask()"),
     "in evaluation": evaluation("print(step, loss)"),
     "in a text that an attribute gets": training("bar.suffix = f'loss {loss:.3f}'\nbar.next()", "bar = Bar()"),
     "in a text that grows": training(
@@ -63,6 +64,10 @@ SILENT = {
     "lazily": training("log.debug('%s', loss)", "log = make_log()"),
     "once after the loop": training("pass", after="print(loss)"),
     "in a report of trouble": training("if torch.isnan(loss):\n    print('NaN', loss)\n    break"),
+    "a warning of what should not happen": training(
+        "if len(out) > limit:\n    log.warning('too many: {:.4f} {}'.format(loss, str(out)))",
+        "limit, log = 3, make_log()",
+    ),
     "a model of its own in each iteration": """
         import torch
         from torch import nn

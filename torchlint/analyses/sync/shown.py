@@ -27,6 +27,7 @@ _READING_METHODS = frozenset(["add_scalar", "add_scalars", "add_histogram", "set
 _READING_CALLEES = frozenset(["builtins.print", "wandb.log", "mlflow.log_metric", "mlflow.log_metrics"])
 _INTERVAL = re.compile(r"(?i)(^|_)(every|interval|freq|frequency|period)(_|$)")
 _CURVES = frozenset(["add_scalar", "add_scalars", "add_histogram", "log_metric", "log_metrics"])
+_WARNING = frozenset(["warn", "warning", "error", "critical", "exception"])
 _NUMBER = re.compile(r":[^}{]*[.\d][efgEFG%]\s*\}|%[-+ #0]?[\d.]*[efgEFG]")
 _TEXTS = frozenset(["builtins.str", "builtins.repr", "builtins.format", "builtins.dict"])
 
@@ -79,12 +80,19 @@ def written_texts(model: Model) -> Iterator[tuple[cst.BaseExpression, list[cst.B
 
 def _shown(model: Model, node: cst.BaseExpression, leaves: list[cst.BaseExpression]) -> Shown | None:
     step = step_of(model, node) if leaves else None
-    if step is None:
+    if step is None or _warns_of_something(model, node, step):
         return None
     residence = model.once(Residence)
     inside = [leaf for leaf in leaves if step_of(model, leaf) == step and residence.may_be_device(leaf, step)]
     tensors = [leaf for leaf in inside if _is_seen_on_device(model, leaf)]
     return Shown(node, tensors, step) if tensors and not follows_answer(model, residence, node, step) else None
+
+
+def _warns_of_something(model: Model, node: cst.BaseExpression, step: Step) -> bool:
+    """`if not found: logger.warning(...)`, of what should not happen in a step."""
+    above = (node, *model.ancestors(node))
+    warns = any(isinstance(each, cst.Call) and last_name(each.func) in _WARNING for each in above)
+    return warns and bool(model.guards(node, step.loop))
 
 
 def _is_seen_on_device(model: Model, tensor: cst.BaseExpression) -> bool:
