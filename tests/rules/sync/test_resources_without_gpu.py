@@ -11,12 +11,12 @@ import ray
 import torch
 from ray import tune
 from torch import nn
-from torch.utils.data import DataLoader, TensorDataset
+from batches import Batches
 
 class Trainer:
-    def __init__(self, x, y):
+    def __init__(self, data):
         self.net = nn.Linear(4, 1)
-        self.loader = DataLoader(TensorDataset(torch.tensor(x), torch.tensor(y)), batch_size=8)
+        self.loader = Batches(data)
         self.criterion = nn.BCEWithLogitsLoss()
         self.optimizer = torch.optim.SGD(self.net.parameters(), 0.1)
 
