@@ -138,8 +138,8 @@ def _lines_under_switch(lines: Iterable[str]) -> Iterator[str]:
     decorators = (0, False)
     for line in lines:
         code = line.lstrip()
-        if not code:
-            continue
+        if not code or code.startswith((")", "]", "}")):
+            continue  # the end of a header over several lines
         indentation = len(line) - len(code)
         while headers and headers[-1][0] >= indentation:
             headers.pop()

@@ -36,6 +36,11 @@ WRITER = """
     [
         ("words", "print(nets[0].generate(start, 9))", 1),
         ("words", "with torch.no_grad():\n    print(nets[0].generate(start, 9))", 0),
+        (
+            "words",
+            "@torch.no_grad()\ndef write(\n    net,\n):\n    print(net.generate(start, 9))\nwrite(nets[0])",
+            0,
+        ),
         ("words", "print(nets[0](start, start))", 0),
         ("words + [state]", "print(nets[0].generate(start, 9))", 0),
     ],

@@ -101,3 +101,31 @@ def test_a_copy_of_a_network_that_was_switched_off_is_off() -> None:
     for made in ("make(3)", "torch.nn.Linear(3, 3)"):
         assert findings(code.format(made=f"{made}.train().requires_grad_(False)"), "MEM05") == []
     assert [found.code for found in findings(code.format(made="torch.nn.Linear(3, 3).train()"), "MEM05")] == ["MEM05"]
+
+
+OWN = """
+    import torch
+    from nets import load
+
+    def describe(path, files):
+        net: torch.nn.Module = load(path)
+        net.eval()
+        {off}
+        texts = []
+        for file in files:
+            texts.append(net(file).argmax(1).tolist())
+        return texts
+"""
+
+
+@pytest.mark.parametrize(
+    ("off", "count"),
+    [
+        ("net.freeze()", 0),
+        ("net.eval_and_disable_grad()", 0),
+        ("net.freeze_encoder()", 1),
+        ("net.enable_gradient_checkpointing()", 1),
+    ],
+)
+def test_a_method_that_says_that_it_switches_all_off(off: str, count: int) -> None:
+    assert len(findings(OWN.format(off=off), "MEM05")) == count

@@ -163,3 +163,28 @@ for x, y in loader:
 @pytest.mark.parametrize(("moved", "lines"), [("pass", []), ("x, y = x.to(device), y.to(device)", [17, 19])])
 def test_what_meets_a_batch_that_was_not_moved_is_on_the_host(moved: str, lines: list[int]) -> None:
     assert [finding.line for finding in findings(MEETING.format(moved=moved), "SYNC")] == lines
+
+
+ARRAYS = """
+import torch
+from torch import nn
+from data import features, labels
+
+device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
+net = nn.Linear(4, 3).to(device)
+criterion = nn.CrossEntropyLoss()
+optimizer = torch.optim.SGD(net.parameters(), 0.1)
+x, y = torch.from_numpy(features).float(){moved}, torch.from_numpy(labels).long(){moved}
+losses = []
+for epoch in range(100):
+    loss = criterion(net(x), y)
+    losses.append(loss.item())
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+"""
+
+
+@pytest.mark.parametrize(("moved", "count"), [("", 0), (".to(device)", 1)])
+def test_a_loss_of_what_numpy_gave_is_on_the_host(moved: str, count: int) -> None:
+    assert len(findings(ARRAYS.format(moved=moved), "SYNC01")) == count

@@ -464,39 +464,3 @@ def test_a_wait_that_was_taken_out_does_not_come_back(comment: str) -> None:
     code = f"t0 = time.time()\nout = net(x)\n{comment}\nt1 = time.time()\nprint(t1 - t0)\n"
     assert found(code) != []
     assert (fixed(SETUP + code, "TIME01") == SETUP + code) is ("synchronize" in comment)
-
-
-TESTING = """
-import torch
-
-def tested(network, batches):
-    return judged(network, batches)
-
-def judged(network, batches):
-    def answer(x):
-        out = network(x)
-        return {answer}
-
-    return [answer(x.cuda()) for x in batches]
-"""
-TIMED_FROM_OUTSIDE = """
-import time
-import torch
-from testing import tested
-
-def main(batches):
-    network = torch.nn.Linear(4, 4).to("cuda").eval()
-    start = time.time()
-    answers = tested(network, batches)
-    print(time.time() - start)
-    return answers
-"""
-
-
-@pytest.mark.parametrize(("answer", "count"), [("out.argmax().item()", 0), ("out.argmax()", 1)])
-def test_what_a_function_of_another_file_calls_may_wait(answer: str, count: int, tmp_path: Path) -> None:
-    (tmp_path / "pyproject.toml").touch()
-    (tmp_path / "testing.py").write_text(TESTING.format(answer=answer))
-    (tmp_path / "main.py").write_text(TIMED_FROM_OUTSIDE)
-    settings = Settings.selecting("TIME01")
-    assert len(lint(Source.read(tmp_path / "main.py"), settings, strict=True, project=Project())) == count

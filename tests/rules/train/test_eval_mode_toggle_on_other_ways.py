@@ -130,3 +130,37 @@ def test_it_is_where_every_side_of_an_expression_switches_it_on() -> None:
     code = EVALUATION.format(switch="net.train() if flag else net.train(True)\n        if flag:")
     assert all(modes(code))
     assert len(findings(code, "TRAIN04")) == 1
+
+
+FOLDS = (
+    NETWORK
+    + """
+wide, narrow = [], []
+for fold in range(3):
+    net = Net()
+    net.load_state_dict(torch.load(f"{{fold}}.pt"))
+    {wide}
+    wide.append(net)
+for fold in range(3):
+    net = Net()
+    net.load_state_dict(torch.load(f"narrow{{fold}}.pt"))
+    net.eval()
+    narrow.append(net)
+
+def predict(x):
+    with torch.no_grad():
+        found = []
+        for fold in range(3):
+            net = wide[fold]
+            found.append(net(x).argmax(1))
+        for fold in range(3):
+            net = narrow[fold]
+            found.append(net(x).argmax(1))
+        return found
+"""
+)
+
+
+@pytest.mark.parametrize(("wide", "lines"), [("net.eval()", []), ("net.float()", [30])])
+def test_a_network_of_a_list_is_as_it_was_put_there(wide: str, lines: list[int]) -> None:
+    assert [finding.line for finding in findings(FOLDS.format(wide=wide), "TRAIN04")] == lines

@@ -14,8 +14,7 @@ if TYPE_CHECKING:
 
 
 def meets_host_tensor(model: Model, tensor: cst.BaseExpression) -> bool:
-    """`(guess == truth).sum()` and `cross_entropy(guess, truth)`, where the truth is as the loader gives it, or was
-    moved to the host."""
+    """`(guess == truth).sum()` and `cross_entropy(guess, truth)`, where the truth is on the host."""
     while True:
         match tensor:
             case cst.Call(func=cst.Attribute(value=left, attr=cst.Name("eq" | "ne")), args=[cst.Arg(value=right)]):
@@ -46,13 +45,12 @@ def _made(model: Model, name: cst.Name) -> cst.BaseExpression | None:
 
 
 def _is_on_host(model: Model, tensor: cst.BaseExpression) -> bool:
+    """As the loader gives it, or moved there, or made of an array: `torch.from_numpy(y).long()`."""
     value = model.value(tensor)
-    if value.place is not Place.HOST:
-        return False
-    if value.kind is Kind.BATCH:
-        return True
+    if value.place is not Place.HOST or value.kind is Kind.BATCH:
+        return value.place is Place.HOST
     binding = model.binding(tensor)
-    moved = [write.value for write in binding.writes] if binding is not None else []
-    return bool(moved) and all(
-        isinstance(value, cst.Call) and model.call(value).method in ("to", "cpu") for value in moved
-    )
+    made = [write.value for write in binding.writes if write.value is not None] if binding is not None else []
+    if any(call.callee == "torch.from_numpy" for each in made for call in model.calls_in(each)):
+        return True
+    return bool(made) and all(isinstance(each, cst.Call) and model.call(each).method in ("to", "cpu") for each in made)

@@ -27,6 +27,8 @@ _FROZEN_PART = re.compile(
 )
 # Methods that return the module itself.
 _CHAINED = ("eval", "to", "cuda", "cpu", "half", "float", "double")
+# Methods of a module that switch off all its parameters: `freeze_encoder` does some.
+_FREEZING_METHODS = re.compile(r"(?i)freeze(_(all|self|model|network|weights|param\w*))?|(\w+_)?(disable|stop)_grad\w*")
 _FREEZERS = re.compile(r"(?i)freeze|requires_?grad|(toggle|set|switch)_?grad")
 
 
@@ -125,8 +127,8 @@ def _hands_in_frozen(model: Model, call: Call, function: Function, module: Bindi
 
 
 def _freezes(model: Model, read: cst.CSTNode, called: str) -> bool:
-    """`module.requires_grad_(False)`, a loop over its parameters, or a helper that is named for that; each may stand
-    behind `.eval()`."""
+    """`module.requires_grad_(False)`, a loop over its parameters, or a method or helper that is named for that; each
+    may stand behind `.eval()`."""
     node = read
     while isinstance(parent := model.parent(node), cst.Attribute) and called.startswith(text(parent)):
         node = parent
@@ -134,6 +136,8 @@ def _freezes(model: Model, read: cst.CSTNode, called: str) -> bool:
         call = model.parent(parent)
         parent = model.parent(call) if isinstance(call, cst.Call) else None
     if isinstance(parent, cst.Attribute) and parent.attr.value == "requires_grad_":
+        return True
+    if isinstance(parent, cst.Attribute) and _FREEZING_METHODS.fullmatch(parent.attr.value):
         return True
     if isinstance(parent, cst.Attribute) and parent.attr.value in ("parameters", "named_parameters"):
         loop = model.statement(read)

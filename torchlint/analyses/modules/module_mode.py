@@ -13,6 +13,7 @@ import libcst as cst
 from torchlint.analyses.conditions import holds_once
 from torchlint.analyses.modules.call_order import InnerFirst
 from torchlint.analyses.modules.evaluated_makers import hands_on_evaluated
+from torchlint.analyses.modules.listed_networks import put_into_list
 from torchlint.analyses.modules.mode_layers import mode_layer
 from torchlint.semantics.dataflow import parameter_of_function, text, upstream
 from torchlint.semantics.tree import arms, is_name, walk
@@ -403,11 +404,8 @@ class _Walk:
 
     @cached_property
     def _sources(self) -> set[Binding]:
-        values = [
-            write.value
-            for write in self._network.writes
-            if write.value is not None and self._model.parent(write.value) is not None
-        ]
+        written = (write.value for write in self._network.writes)
+        values = [value for value in written if value is not None and self._model.parent(value) is not None]
         return self._parts_given().union(*(upstream(self._model, value) for value in values))
 
     def _parts_given(self) -> set[Binding]:
@@ -443,6 +441,8 @@ class _Walk:
             same = [self._model.binding(_unwrapped(name)) for name in arms(value)]
             if node is not None and None not in same:
                 return self._ways.of_others(self._model, node, same)
+            if put := put_into_list(self._model, value):
+                return _NOWHERE.union(*(self._ways.of_others(self._model, each, (whose,)) for each, whose in put))
             made = mode_layer(self._model, self._model.value(value))
             return frozenset({Mode.FRESH if made is not None else Mode.UNSEEN})
         return modes

@@ -129,7 +129,7 @@ class Residence:
         value = self._model.value(tensor)
         if value.kind is not Kind.TENSOR or value.place is not Place.ACCELERATOR:
             return False
-        if self._is_made_of_host_tensors(tensor):
+        if self._is_made_of_host_tensors(tensor) or meets_host_tensor(self._model, tensor):
             return False
         return any(step.loop in call.loops() and call.node is not tensor for call in calls_behind(self._model, tensor))
 

@@ -310,14 +310,15 @@ class DeviceQueue:
         return state.with_work(Work(call.node, is_heavy=True))
 
     def _waits_elsewhere(self, call: Call) -> bool:
-        """Whether a function of another file reads a tensor, one of a network whenever it is called: what it calls is
-        out of sight but for its own methods, and in a network those are its layers. One that is told by a text what to
-        do, `mode="attention"`, may run any of them."""
+        """Whether a function of another file goes over data or reads a tensor, one of a network whenever it is called:
+        of what it calls, a network's own layers are in sight. Told by a text what to do, it may run any of them."""
         found = self._model.elsewhere(call)
         if found is None:
             return False
         home, function = found
         if function.cls is None or not function.cls.is_module:
+            if any(each.loop is not None and each.is_forward and not _counts(each.loop) for each in function.calls):
+                return True
             return any(each.receiver_value.is_(Kind.TENSOR, Kind.UNKNOWN) for each in _reads_behind(function))
         is_told = any(self._model.value(arg.value).is_(Kind.STRING) for arg in call.arguments)
         own = [each for each in function.calls if each.target is not None and each.target.cls is function.cls]
