@@ -97,3 +97,22 @@ def train(net, loader, optimizer, log):
 )
 def test_most_batches_have_rows_that_a_mask_picks(condition: str, given: str, count: int) -> None:
     assert len(findings(MASKED.format(condition=condition, given=given), "SYNC01")) == count
+
+
+RUNS = """
+import torch
+from nets import Autoencoder
+
+nets = [torch.nn.Linear(3, 3).cuda()]
+for run in runs:
+    x = torch.tensor(run.data, device="cuda")
+    net = {made}
+    with torch.no_grad():
+        net.eval()
+        found.append(net.encoder(x).norm().item())
+"""
+
+
+@pytest.mark.parametrize(("made", "count"), [("Autoencoder.load_from_checkpoint(run.path)", 0), ("nets[0]", 1)])
+def test_a_network_that_is_loaded_for_each_round_is_no_step(made: str, count: int) -> None:
+    assert len(findings(RUNS.format(made=made), "SYNC01")) == count
