@@ -188,3 +188,30 @@ for epoch in range(100):
 @pytest.mark.parametrize(("moved", "count"), [("", 0), (".to(device)", 1)])
 def test_a_loss_of_what_numpy_gave_is_on_the_host(moved: str, count: int) -> None:
     assert len(findings(ARRAYS.format(moved=moved), "SYNC01")) == count
+
+
+GRAPHS = """
+import torch
+import torch.nn.functional as F
+from torch_geometric.loader import NeighborLoader
+from data import graph
+
+device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
+net = torch.nn.Linear(4, 3).to(device)
+optimizer = torch.optim.SGD(net.parameters(), 0.1)
+loader = NeighborLoader(graph.to(device, "x", "y"), num_neighbors=[9], batch_size=99)
+total = found = 0
+for batch in loader:
+    y = batch.y[:batch.batch_size].to(torch.long)
+    guess = net(batch.x)[:batch.batch_size]
+    loss = F.cross_entropy(guess, y)
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+    total += float(loss)
+    found += int((guess.argmax(1) == y).sum())
+"""
+
+
+def test_a_part_of_a_graph_may_lie_on_the_device() -> None:
+    assert [finding.line for finding in findings(GRAPHS, "SYNC")] == [18, 19]

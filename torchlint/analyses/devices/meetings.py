@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import libcst as cst
 
+from torchlint.semantics.transfer import place_of_target
+from torchlint.semantics.tree import walk
 from torchlint.semantics.values import Kind, Place
 from torchlint.semantics.vocabulary import is_loss_function
 
 if TYPE_CHECKING:
+    from torchlint.semantics.entities import Binding, Call
     from torchlint.semantics.model import Model
 
 
@@ -44,13 +48,31 @@ def _made(model: Model, name: cst.Name) -> cst.BaseExpression | None:
     return written.value if isinstance(written.value, (cst.Call, cst.Comparison)) else None
 
 
+def _is_part(model: Model, node: cst.CSTNode) -> bool:
+    """`batch.y`, but not the name of a method that is called."""
+    return isinstance(node, cst.Attribute) and not isinstance(model.parent(node), cst.Call)
+
+
+def _taken(binding: Binding | None) -> Iterator[cst.BaseExpression]:
+    """What a variable is made of, unless a loop gives it: `data[1]` of `y = data[1]`."""
+    writes = binding.writes if binding is not None else ()
+    yield from (write.value for write in writes if write.value is not None and write.kind != "for")
+
+
 def _is_on_host(model: Model, tensor: cst.BaseExpression) -> bool:
     """As the loader gives it, or moved there, or made of an array: `torch.from_numpy(y).long()`."""
     value = model.value(tensor)
-    if value.place is not Place.HOST or value.kind is Kind.BATCH:
-        return value.place is Place.HOST
     binding = model.binding(tensor)
     made = [write.value for write in binding.writes if write.value is not None] if binding is not None else []
+    if value.place is not Place.HOST:
+        return False
+    if value.kind is Kind.BATCH:  # but `batch.y` is of an object that may lie on a device
+        return not any(_is_part(model, node) for each in [tensor, *_taken(binding)] for node in walk(each))
     if any(call.callee == "torch.from_numpy" for each in made for call in model.calls_in(each)):
         return True
-    return bool(made) and all(isinstance(each, cst.Call) and model.call(each).method in ("to", "cpu") for each in made)
+    return bool(made) and all(isinstance(each, cst.Call) and _moves_to_host(model, model.call(each)) for each in made)
+
+
+def _moves_to_host(model: Model, call: Call) -> bool:
+    to = [place_of_target(model.value(arg.value)) for arg in call.arguments]
+    return call.method == "cpu" or (call.method == "to" and Place.HOST in to)
