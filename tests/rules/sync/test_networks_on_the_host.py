@@ -165,6 +165,22 @@ def test_what_meets_a_batch_that_was_not_moved_is_on_the_host(moved: str, lines:
     assert [finding.line for finding in findings(MEETING.format(moved=moved), "SYNC")] == lines
 
 
+COLLATED = """
+def gather(rows):
+    xs, ys = [x for x, _ in rows], [y for _, y in rows]
+    return torch.stack(xs){moved}, torch.tensor(ys){moved}
+
+loader = DataLoader([(torch.ones(4), 1)] * 9, collate_fn=gather)
+"""
+
+
+@pytest.mark.parametrize(("moved", "count"), [("", 0), (".to(device)", 2)])
+def test_what_meets_a_batch_may_be_put_on_a_device_where_it_is_collated(moved: str, count: int) -> None:
+    loader = COLLATED.format(moved=moved)
+    source = MEETING.format(moved="pass").replace("loader = DataLoader([(torch.ones(4), 1)] * 9)\n", loader)
+    assert len(findings(source, "SYNC")) == count
+
+
 ARRAYS = """
 import torch
 from torch import nn
