@@ -72,6 +72,15 @@ FOUND = [
     ),
     pytest.param(
         """
+        if args.gpu is not None:
+            model = model.cuda(args.gpu)
+        else:
+            model = DataParallel(model).cuda()  # found
+        """,
+        id="V8 all GPUs, as none is named",
+    ),
+    pytest.param(
+        """
         model = DataParallel(model)  # found
         print(model(torch.ones(2)))
         torch.save(model.module.state_dict(), "model.pt")
@@ -118,6 +127,13 @@ SILENT = [
     ),
     pytest.param("def test_replicas():\n    model = nn.DataParallel(nn.Linear(1, 1))", id="N8 test"),
     pytest.param("class Mine:\n    pass\n\n\nDataParallel = Mine\nDataParallel()", id="another class of that name"),
+    pytest.param(
+        """
+        if not torch.cuda.is_available() and "module.fc.weight" in state:
+            model = nn.DataParallel(model)
+        """,
+        id="where no GPU is",
+    ),
     pytest.param("class Kernel(nn.DataParallel):\n    pass", id="class for others to use"),
 ]
 

@@ -141,3 +141,38 @@ def confusion(truth: torch.Tensor, guess: torch.Tensor, n: int):
 )
 def test_counts_of_rows_that_meet(body: str, count: int) -> None:
     assert found(COUNTS.format(body=body)) == count
+
+
+@pytest.mark.parametrize(
+    ("place", "count"),
+    [("j % room", 0), ("(j + start) % room", 0), ("j // room, j % room", 1), ("j, j % room", 1), ("j", 1)],
+)
+@pytest.mark.parametrize("sign", ["=", "+="])
+def test_places_that_come_round(place: str, count: int, sign: str) -> None:
+    code = f"""
+        import torch
+
+        def used(rows: torch.Tensor, room, start):
+            out = torch.zeros(room, room)
+            for j in range(len(rows)):
+                out[{place}] {sign} rows[j] * 2
+            return out
+    """
+    assert found(code) == count
+
+
+@pytest.mark.parametrize(("test", "count"), [("len(picked) <= 1", 0), ("picked.shape[0] <= 1", 0), ("which < 1", 1)])
+def test_how_much_a_mask_picks_is_no_answer_that_is_read_back(test: str, count: int) -> None:
+    code = f"""
+        import torch
+
+        def spread(points, owner):
+            found = []
+            for which in torch.unique(owner):
+                picked = points[owner == which]
+                if {test}:
+                    continue
+                found.append(torch.sum((picked - picked.mean(dim=0)) ** 2, dim=1).mean())
+            return torch.stack(found).mean()
+    """
+    assert found(code) == count

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
+from torchlint.analyses.conditions import conditions
 from torchlint.files.test_code import is_test_code
 from torchlint.semantics.dataflow import reaches
 from torchlint.semantics.tree import walk
@@ -60,12 +61,18 @@ def replications(model: Model) -> Iterator[Replication]:
             form, wrapped = _form(call), _wrapped(call.argument("module", 0), model)
         if form == "single" and _THROUGH.search(model.source.text):
             form = "reached"
-        if _is_test(call, model) or _advised_against(call, model):
+        if _is_test(call, model) or _advised_against(call, model) or _is_without_gpu(call, model):
             continue
         if not _is_never_run(call, model):
             yield Replication(call.node, form, wrapped)
         elif not _PREFIXED.search(model.source.text):  # else the names are made to fit the wrapper, and had no prefix
             yield Replication(call.node, "named", wrapped)
+
+
+def _is_without_gpu(call: Call, model: Model) -> bool:
+    """`if not torch.cuda.is_available():`, as for the names of a checkpoint that a wrapper has saved."""
+    tests = conditions(model, call.node).items()
+    return any(test.endswith("cuda.is_available()") and not holds for test, holds in tests)
 
 
 def _derived_elsewhere(call: Call, model: Model) -> str | None:

@@ -166,7 +166,7 @@ class Expressions:
         if spelled(without_subscripts(node)) in self._names.fills:
             return NOTHING
         seen = self.quiet(node)
-        return NOTHING if seen.depends <= Depends.ROW or seen.maybe else _reduced(seen)
+        return NOTHING if seen.depends <= Depends.ROW or seen.maybe else replace(_reduced(seen), size=True)
 
     # subscripts
 

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 def is_selection(trace: Trace) -> bool:
     """Whether every test is one of a row of a tensor, and nothing else is kept than rows and their numbers."""
-    if not trace.tests or trace.changes_rows or not all(test.is_row for test in trace.tests):
+    if not trace.tests or trace.changes_rows or not all(test.is_row and not test.size for test in trace.tests):
         return False
     if trace.chosen is not None:
         return not trace.faults and len(trace.kept) == 1 and _is_part(trace.chosen)

@@ -29,7 +29,7 @@ class Seen:
     `gathered`: all of it is an element or a row of something that all iterations share. `drawn`: random numbers are
     part of it. `looked_up`: it is the entry of a table for a number that was read from a row. `places`: it is ragged
     because it says where in the row something is. `handed_on`: an inner loop hands it on from one of its iterations to
-    the next."""
+    the next. `size`: it is how much a mask has picked, which the host knows."""
 
     depends: Depends = Depends.NOTHING
     alone: bool = False
@@ -43,6 +43,7 @@ class Seen:
     looked_up: bool = False
     places: bool = False
     handed_on: bool = False
+    size: bool = False
 
     def at_least(self, depends: Depends) -> Seen:
         return replace(self, depends=max(self.depends, depends))
@@ -78,6 +79,7 @@ def together(*seen: Seen) -> Seen:
         drawn=any(one.drawn for one in seen),
         places=depends is Depends.RAGGED and all(one.places or one.depends <= Depends.ROW for one in seen),
         handed_on=any(one.handed_on for one in seen),
+        size=any(one.size for one in seen),
     )
 
 

@@ -18,7 +18,7 @@ from torchlint.analyses.rowwise.expressions import Expressions
 from torchlint.analyses.rowwise.names import MASKING, MASKING_ASSIGN, Names, is_block, spelled, sum_onto
 from torchlint.analyses.rowwise.state import Depends, Fault, Kept, Path, Seen, Sink, Trace, together
 from torchlint.semantics.dataflow import comes_round
-from torchlint.semantics.tree import walk, without_subscripts
+from torchlint.semantics.tree import prefixes, walk, without_subscripts
 from torchlint.semantics.values import Kind
 
 if TYPE_CHECKING:
@@ -251,6 +251,9 @@ class _Reader:
             else:
                 self.trace.fault(kind, f"several iterations write the same element of `{name}`")
             return
+        if place.depends is Depends.INDEX and self._goes_round(target):
+            self.trace.fault(Fault.CARRIED, f"several iterations write the same element of `{name}`")
+            return
         if place.depends >= Depends.ROW and self._is_at_numbers(target) and self._reads_elements_of(name):
             self.trace.fault(Fault.CARRIED, f"an iteration may read what another wrote into `{name}`")
         is_tensor = self._expressions.is_tensor(root)
@@ -260,6 +263,17 @@ class _Reader:
         if sink is Sink.COUNT and (len(target.slice) > 1 or isinstance(target.value, cst.Subscript)):
             seen = together(seen, place)  # a table counts which values meet
         self.trace.kept.append(Kept(sink, name, root, seen, place, value, self._path, self._expressions.guarded))
+
+    def _goes_round(self, target: cst.Subscript) -> bool:
+        """`out[i % n]`, which comes back to a place, unlike `out[i // n, i % n]` and `out[i, i % n]`."""
+        slices = (part.slice for subscript in prefixes(target) for part in subscript.slice)
+        varying = [
+            part for part in slices if isinstance(part, cst.Index) and self._expressions.quiet(part.value).varies
+        ]
+        return bool(varying) and all(
+            isinstance(part.value, cst.BinaryOperation) and isinstance(part.value.operator, cst.Modulo)
+            for part in varying
+        )
 
     def _is_at_numbers(self, target: cst.Subscript) -> bool:
         """`out[b, n]` with `b = int(batch[i])`: several rows may say the same place."""
