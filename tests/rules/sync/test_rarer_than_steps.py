@@ -28,9 +28,11 @@ for split, texts in data.items():
 """
 
 
-@pytest.mark.parametrize("loop", ["while start < len(texts):", "for _ in range(0, len(texts), n):"])
-def test_a_function_that_runs_over_the_data_is_no_step(loop: str) -> None:
-    assert findings(SPLITS.format(loop=loop), "SYNC04") == []
+@pytest.mark.parametrize(
+    ("loop", "count"), [("while start < len(texts):", 0), ("for _ in range(0, len(texts), n):", 0), ("if texts:", 1)]
+)
+def test_a_function_that_runs_over_the_data_is_no_step(loop: str, count: int) -> None:
+    assert len(findings(SPLITS.format(loop=loop), "SYNC04")) == count
 
 
 SHIFTED = """
