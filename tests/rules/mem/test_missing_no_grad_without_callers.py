@@ -119,6 +119,7 @@ def test_parameters_that_need_no_gradient_record_nothing(flag: str, count: int) 
 
 KINDS = """
 import torch
+import transformers
 from torch import nn
 from boosters import Booster
 
@@ -136,7 +137,9 @@ def evaluate(model, batches):
 """
 
 
-@pytest.mark.parametrize(("kind", "count"), [("Booster", 0), ("Table", 0), ("nn.Module", 1)])
+@pytest.mark.parametrize(
+    ("kind", "count"), [("Booster", 0), ("Table", 0), ("nn.Module", 1), ("transformers.CLIPModel", 1)]
+)
 def test_another_class_than_that_of_the_network(kind: str, count: int) -> None:
     assert len(findings(KINDS.format(kind=kind), "MEM05")) == count
 

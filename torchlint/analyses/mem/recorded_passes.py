@@ -19,7 +19,7 @@ from torchlint.semantics.dataflow import text
 from torchlint.semantics.hints import LOSS_NAMES
 from torchlint.semantics.tree import last_name
 from torchlint.semantics.values import Grad, Kind
-from torchlint.semantics.vocabulary import module_method
+from torchlint.semantics.vocabulary import class_kind, module_method
 
 if TYPE_CHECKING:
     from torchlint.semantics.entities import Call, Function, Guard
@@ -91,7 +91,7 @@ class RecordedPasses:
         if guard.branch != "body" or call.receiver is None or text(asked) != text(call.receiver):
             return False
         dotted = self._model.qualified(kind) or ""
-        if dotted.startswith("torch."):
+        if dotted.startswith("torch.") or class_kind(dotted) is Kind.MODULE:
             return False
         behind = self._model.class_behind(dotted)
         return not behind[1].is_module if behind is not None else call.method not in (None, "forward")
