@@ -256,8 +256,9 @@ def makes_pipeline(name: str) -> bool:
 
 
 def is_pipeline_class(name: str) -> bool:
-    """`diffusers.StableDiffusionPipeline`, which has `to` and is called, as a network is, and is none."""
-    return "Pipeline" in name.rpartition(".")[2]
+    """`diffusers.StableDiffusionPipeline`, `ultralytics.YOLO`: they have `to` and are called, as a network is, and are
+    none: they switch autograd off by themselves."""
+    return "Pipeline" in name.rpartition(".")[2] or name.startswith("ultralytics.")
 
 
 # -- contexts and effects --------------------------------------------------------------------------------------------

@@ -170,3 +170,46 @@ class Recurrent({base}):
 @pytest.mark.parametrize(("base", "found"), [("nn.Module", 0), ("object", 1)])
 def test_a_pass_of_a_module_of_which_nobody_takes_the_result_is_in_the_making(base: str, found: int) -> None:
     assert len(findings(SETUP + UNFINISHED.format(base=base), "MEM05")) == found
+
+
+@pytest.mark.parametrize(
+    ("more", "count"), [("pass", 0), ("coders.load_state_dict(torch.load('a.pt', weights_only=True))", 1)]
+)
+def test_a_method_of_a_network_that_its_own_file_only_tries(more: str, count: int) -> None:
+    code = f"""
+        import torch
+
+        class Coders(torch.nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.coders = torch.nn.ModuleDict({{"2": torch.nn.Linear(2, 2), "3": torch.nn.Linear(2, 2)}})
+                self.current = 2
+
+            def rate(self, x):
+                return self.coders[str(self.current)](x).square().mean()
+
+        def try_coders():
+            coders = Coders()
+            {more}
+            for current in (2, 3):
+                coders.current = current
+                print(coders.rate(torch.randn(4, 2)).item())
+        """
+    assert len(findings(code, "MEM05")) == count
+
+
+@pytest.mark.parametrize(("library", "count"), [("ultralytics", 0), ("detectors", 1)])
+def test_an_object_that_switches_autograd_off_by_itself(library: str, count: int) -> None:
+    code = f"""
+        import torch
+        from {library} import YOLO
+
+        class Finder:
+            def __init__(self):
+                self.detection_model = YOLO("weights.pt")
+
+            def evaluate(self, paths):
+                for path in paths:
+                    print(self.detection_model(path)[0].boxes.conf.cpu().numpy())
+        """
+    assert len(findings(code, "MEM05")) == count

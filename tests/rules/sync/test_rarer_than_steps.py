@@ -118,3 +118,42 @@ for run in runs:
 @pytest.mark.parametrize(("made", "count"), [("Autoencoder.load_from_checkpoint(run.path)", 0), ("nets[0]", 1)])
 def test_a_network_that_is_loaded_for_each_round_is_no_step(made: str, count: int) -> None:
     assert len(findings(RUNS.format(made=made), "SYNC01")) == count
+
+
+LISTED = """
+import torch
+
+net = torch.nn.Linear(3, 3).cuda()
+
+
+def check_scale():
+    net.eval()
+    for name, scale in cases:
+        with torch.no_grad():
+            print(name, net(torch.ones(2, 3).cuda() * scale).mean().item())
+
+
+def check_shape():
+    with torch.no_grad():
+        print(net(torch.ones(2, 3).cuda()).mean().item())
+
+
+cases = {cases}
+checks = {checks}
+for run in checks:
+    run()
+"""
+WRITTEN = '[("tiny", 0.01), ("small", 0.1), ("usual", 1.0), ("large", 5.0), ("huge", 1e2), ("vast", 1e4)]'
+
+
+@pytest.mark.parametrize(
+    ("cases", "checks", "count"),
+    [
+        (WRITTEN, "[check_scale, check_shape]", 0),
+        ("load_cases()", "[check_shape, check_scale]", 1),
+        ("[]\nfor case in more:\n    cases.append(case)", "[check_scale]", 1),
+    ],
+    ids=["listed", "loaded", "grown"],
+)
+def test_what_runs_once_for_each_thing_that_is_listed(cases: str, checks: str, count: int) -> None:
+    assert len(findings(LISTED.format(cases=cases, checks=checks), "SYNC01")) == count

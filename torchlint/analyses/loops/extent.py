@@ -129,14 +129,12 @@ def _number(model: Model, node: cst.BaseExpression) -> int | None:
     return int(default.value, 0) if isinstance(default, cst.Integer) else None
 
 
-def is_over_display(loop: Loop) -> bool:
-    """`for kernel in (dense, sparse): check(kernel)`: as many calls as there are things listed."""
+def is_over_display(model: Model, loop: Loop) -> bool:
+    """`for kernel in (dense, sparse): check(kernel)`, or over a list that is named: a round for each thing listed."""
     over = loop.iterable
     if isinstance(over, cst.Call) and over.args:  # `enumerate([...])`, `zip([...], [...])`
         over = over.args[0].value
-    return isinstance(over, (cst.List, cst.Tuple)) and not any(
-        isinstance(part, cst.StarredElement) for part in over.elements
-    )
+    return isinstance(over, (cst.List, cst.Tuple, cst.Name)) and _count(model, over) is not None
 
 
 def saves_each_time(loop: Loop) -> bool:

@@ -223,10 +223,15 @@ def called_per_step(model: Model, function: Function, depth: int = _DEPTH) -> Ro
             if role is not None:
                 return role
         elif step.role in (Role.STEPS, Role.EVALUATION) and not (
-            _drives_environment(model, step) or _goes_over_loaders(model, step, function) or is_over_display(step)
+            _is_of_other_things(model, step) or _goes_over_loaders(model, step, function)
         ):
             return step.role
     return None
+
+
+def _is_of_other_things(model: Model, loop: Loop) -> bool:
+    """Whether an iteration is a step of an environment, or for one of the things that are listed."""
+    return _drives_environment(model, loop) or (loop.parent is None and is_over_display(model, loop))
 
 
 def _goes_over_loaders(model: Model, loop: Loop, function: Function) -> bool:
@@ -251,7 +256,7 @@ def _step_of_others(model: Model, function: Function, depth: int) -> Role | None
         step = _repeating(home, call.node, call.loops())
         if is_gated(home, call.node, step):
             continue
-        if step is not None and (_drives_environment(home, step) or is_over_display(step) or saves_each_time(step)):
+        if step is not None and (_is_of_other_things(home, step) or saves_each_time(step)):
             continue
         role = step.role if step is not None else called_per_step(home, call.function, depth - 1)
         if step is not None and role not in (Role.STEPS, Role.EVALUATION) and not function.is_step:
@@ -328,7 +333,8 @@ def _is_given(model: Model, call: Call, loop: Loop) -> bool:
 def _runs_seldom(model: Model, loop: Loop) -> bool:
     """A loop over the samples of one batch, at log intervals of the steps, or in a function that is called at them.
     One that runs a model at them, for each batch of those that the function goes through, is an evaluation. One over
-    two or three things, which no step calls or at intervals only, and one that waits for somebody, are none."""
+    two or three things, or some that are listed, which no step calls or at intervals only, and one that waits for
+    somebody, are none."""
     function = loop.function
     if _waits_for_somebody(loop) or (loop.parent is None and _is_short(model, loop)):
         return True
@@ -346,7 +352,7 @@ def _runs_seldom(model: Model, loop: Loop) -> bool:
 
 
 def _is_short(model: Model, loop: Loop) -> bool:
-    is_short = (count := rounds(model, loop)) is not None and count <= _FEW
+    is_short = is_over_display(model, loop) or ((count := rounds(model, loop)) is not None and count <= _FEW)
     return is_short and (called_per_step(model, loop.function) is None or is_gated(model, loop.node, None))
 
 

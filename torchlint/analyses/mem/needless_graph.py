@@ -39,7 +39,7 @@ from torchlint.analyses.mem.switching_callers import (
 )
 from torchlint.analyses.mem.training_calls import is_training_call
 from torchlint.analyses.mem.training_phases import training_phase
-from torchlint.analyses.mem.trial_runs import is_smoke_test, is_unit_test
+from torchlint.analyses.mem.trial_runs import is_only_tried, is_trial
 from torchlint.analyses.modules.parameter_free import class_of_module, module_of
 from torchlint.analyses.single_tensor import carries, is_graphless
 from torchlint.analyses.variable_wrapper import is_volatile_pass
@@ -172,10 +172,11 @@ class _Finder:
                 return True
             if is_in_constructor(function, self._model) or is_network_by_hand(function, self._model):
                 return True
+            if is_only_tried(self._model, function, self._passes.records):
+                return True
         if function.passed_around and "ignite" in self._model.frameworks:
             return True
-        passes = filter(self._passes.records, function.calls)
-        return is_unit_test(self._model, function) or is_smoke_test(self._model, function, passes, reached(function))
+        return is_trial(self._model, function, self._passes.records)
 
     # -- a function that only evaluates
 

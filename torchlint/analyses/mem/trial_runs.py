@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
 
 import libcst as cst
 
+from torchlint.analyses.callers_by_name import calls_in_other_files
+from torchlint.analyses.evaluation_names import evaluates_by_name
 from torchlint.analyses.lifetime import root
 from torchlint.analyses.mem.evaluation_before import Modes
+from torchlint.analyses.mem.gradients_on_the_way import reached
 from torchlint.semantics.dataflow import sources, text
 from torchlint.semantics.entities import Role
 from torchlint.semantics.tree import walk
@@ -37,27 +40,45 @@ def is_test_case(model: Model, function: Function) -> bool:
     return is_unit_test(model, function) and (function.name.startswith("test") or "TestCase" in cases)
 
 
-def is_smoke_test(model: Model, function: Function, passes: Iterable[Call], reached: Iterable[Call]) -> bool:
+def is_trial(model: Model, function: Function, records: Callable[[Call], bool]) -> bool:
+    """Whether a function only tries a network out; `records` tells the forward passes with autograd on."""
+    return is_unit_test(model, function) or _is_smoke_test(model, function, filter(records, function.calls))
+
+
+def is_only_tried(model: Model, method: Function, records: Callable[[Call], bool]) -> bool:
+    """Whether nobody in sight calls a method of a network but to try it out, and it is no evaluation by its name."""
+    if method.cls is None or not method.cls.is_module or not method.callers or evaluates_by_name(method):
+        return False
+    is_tried = all(
+        _is_made_here(root(model, call.node.func), call.function) and is_trial(model, call.function, records)
+        for call in method.callers
+    )
+    return is_tried and not calls_in_other_files(model, method)
+
+
+def _is_smoke_test(model: Model, function: Function, passes: Iterable[Call]) -> bool:
     """`def test(): net = Net(); print(net(torch.randn(...)).shape)` is a check of shapes, run once.
 
     So is what a file does below `if __name__ == "__main__":` with networks that it defines itself. `passes` are the
-    forward passes, `reached` the calls that are made, also in the functions of the file that are called.
+    forward passes.
     """
     if model.effects(function).optimizer_steps:
         return False
     if function.is_module:
         passes = [*passes]
         is_shown = bool(passes) and all(_is_shown_by_its_file(model, call) for call in passes)
-        return is_shown and not any(_loads(model, call) for call in reached)
+        return is_shown and not any(_loads(model, call) for call in reached(function))
     for call in passes:
         module = root(model, call.node.func)
         if any(loop.role is Role.EVALUATION for loop in call.loops()) and model.once(Modes).evaluates(call):
             return False
-        if module is None or module.scope_function is not function or module.is_parameter:
+        if module is None or not _is_made_here(module, function) or _is_copied(model, module):
             return False
-        if _is_copied(model, module):
-            return False
-    return not any(_loads(model, call) for call in reached)
+    return not any(_loads(model, call) for call in reached(function))
+
+
+def _is_made_here(network: Binding | None, function: Function) -> bool:
+    return network is not None and network.scope_function is function and not network.is_parameter
 
 
 def _is_shown_by_its_file(model: Model, call: Call) -> bool:
