@@ -246,6 +246,7 @@ LOOK_ALIKES = {
             places = torch.randperm(8)
             kept = labels[places[:4]]
             criterion(model(x[[0, 1, 2, 3]].to(device)), kept.to(device)).backward()
+            criterion(model(x[:1].expand(8, -1).to(device)), labels.cuda(non_blocking=True)).backward()
         """
     ),
     "a layout that the batch did not have": script(

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from torchlint.semantics.entities import Argument, Binding, Call, Function
     from torchlint.semantics.model import Model
 
-_STRIDING = frozenset({"permute", "transpose", "swapaxes", "swapdims", "movedim", "moveaxis", "t"})
+_STRIDING = frozenset({"permute", "transpose", "swapaxes", "swapdims", "movedim", "moveaxis", "t", "expand"})
 _CASTS = frozenset({"float", "double", "half", "bfloat16", "int", "short", "byte", "char", "bool", "clone"})
 _VIEWS = frozenset({"view", "reshape", "flatten", "squeeze", "unsqueeze", "contiguous"})
 _CLOCKS = frozenset(
@@ -148,8 +148,8 @@ def _may_be_pinned(loader: Loader) -> bool:
 
 
 def _is_strided(source: cst.BaseExpression, model: Model) -> bool:
-    """`x[:, 0]`, `x[places]`, `x.permute(0, 2, 1)`, or a name of that: before it is copied to a GPU, it is laid out
-    anew in memory that is not pinned."""
+    """`x[:, 0]`, `x[places]`, `x.permute(0, 2, 1)`, `x.expand(4, -1)`, or a name of that: before it is copied to a GPU,
+    it is laid out anew in memory that is not pinned."""
     match source:
         case cst.Name():
             views = _held(source, model)
