@@ -149,3 +149,15 @@ def advance(layer: torch.nn.Module, rows: torch.Tensor, out: torch.Tensor):
 )
 def test_rows_that_go_to_the_device_and_back_need_not_fit_there(computed: str, count: int) -> None:
     assert len(findings(STREAMED.format(computed), "VEC02")) == count
+
+
+@pytest.mark.parametrize(("each", "count"), [("float(f'{share * 100:.2f}')", 0), ("float(share * 100)", 1)])
+def test_each_row_becomes_a_text_of_its_own(each: str, count: int) -> None:
+    code = f"""
+        import torch
+
+        def show(net, x, log):
+            shares = net(x).softmax(-1)[0]
+            log([{each} for share in shares])
+        """
+    assert len(findings(code, "VEC06")) == count

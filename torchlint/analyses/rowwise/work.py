@@ -46,6 +46,7 @@ from torchlint.analyses.rowwise.spared_memory import (
 from torchlint.analyses.rowwise.state import Depends, Fault, Kept, Path, Sink, Step, Trace
 from torchlint.analyses.rowwise.trace import trace_of, trace_of_comprehension
 from torchlint.analyses.rowwise.windows import cuts_windows
+from torchlint.analyses.texts import is_text
 from torchlint.analyses.vectorize.plan import Plan, attempt, is_plain
 from torchlint.finding import Confidence
 from torchlint.rule import Fact, Report
@@ -143,6 +144,8 @@ class _Finder:
         comprehension = self._model.parent(loop.node)
         if not isinstance(comprehension, (cst.ListComp, cst.GeneratorExp)) or lists_numbers(self._model, loop):
             return None
+        if any(is_text(self._model, part) for part in walk(comprehension.elt)):
+            return None  # each row becomes a text of its own
         return collector(self._model, comprehension) or comprehension
 
     def _work(self, loop: Loop, root: Root) -> Work | None:
