@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from torchlint.semantics.model import Model
 
 _OF_GRAPH = re.compile(r"(?i)detach|grad|graph|\bdata\b")
+_LOSSES = re.compile(r"_loss$|cross_entropy|kl_div")
 _SAME = frozenset({"cpu", "squeeze", "float", "contiguous", "view", "reshape"})
 _NUMBERS = (Use.ELEMENT, Use.CHOICE, Use.NUMBER)
 _MOST_NAMES = 4
@@ -103,9 +104,11 @@ def _needless_detach(line: cst.BaseStatement, model: Model) -> Iterator[list[Edi
 
 
 def _returns_new(call: Call) -> bool:
-    """`net(x)`, `x.mean()`, `torch.log(x)`"""
+    """`net(x)`, `x.mean()`, `torch.log(x)`, `F.cross_entropy(x, y)`"""
     package, _, name = (call.callee or "").rpartition(".")
-    return call.is_forward or is_reduction(call.method or "") or (package == "torch" and name in NEW_TENSORS)
+    is_of_torch = package == "torch" and name in NEW_TENSORS
+    is_loss = package == "torch.nn.functional" and _LOSSES.search(name) is not None
+    return call.is_forward or is_reduction(call.method or "") or is_of_torch or is_loss
 
 
 def _end(node: cst.Call | cst.Attribute, model: Model) -> int:

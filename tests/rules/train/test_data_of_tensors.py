@@ -258,6 +258,7 @@ SHOWN = "import torch\nloss = torch.nn.functional.mse_loss(torch.ones(3, require
     [
         ("'{:.4f} {}'.format(loss.data, 1)", "'{:.4f} {}'.format(loss.item(), 1)"),
         ("'{} {:.4f}'.format(1, 1-loss.data)", "'{} {:.4f}'.format(1, 1-loss.item())"),
+        ("'{} {:.4f}'.format(1, -loss.data)", "'{} {:.4f}'.format(1, -loss.item())"),
         ("'%.4f' % loss.data", "'%.4f' % loss.item()"),
         ("'%d%% %.2e' % (3, loss.data / 2)", "'%d%% %.2e' % (3, loss.item() / 2)"),
         ("f'{loss.data:.3f}'", "f'{loss.item():.3f}'"),

@@ -20,7 +20,10 @@ _PERCENT = re.compile(r"%(?:%|[-+ #0]*\d*(?:\.\d+)?([a-zA-Z]))")
 
 def is_formatted_as_number(node: cst.CSTNode, model: Model) -> bool:
     """Whether a tensor, or what is computed of it and numbers, is shown as a number: only one value can be."""
-    while isinstance(parent := model.parent(node), cst.BinaryOperation) and _is_number(parent, node, model):
+    while isinstance(parent := model.parent(node), (cst.BinaryOperation, cst.UnaryOperation)):
+        is_negated = isinstance(parent, cst.UnaryOperation) and isinstance(parent.operator, cst.Minus)
+        if not is_negated and not (isinstance(parent, cst.BinaryOperation) and _is_number(parent, node, model)):
+            break
         node = parent
     match parent:
         case cst.FormattedStringExpression(format_spec=[cst.FormattedStringText(value=spec)]):

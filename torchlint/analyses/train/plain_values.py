@@ -166,6 +166,8 @@ def _is_plain_call(model: Model, call: Call, entry: str | None, depth: int) -> b
 def has_plain_state(model: Model, call: Call) -> bool:
     """Whether `x.state_dict()` is a state that holds nothing but tensors and plain values."""
     value, name = call.receiver_value, text(call.receiver) if call.receiver is not None else ""
+    if value.kind is Kind.MODULE and call.target is not None:
+        return False  # a method of its own may put more into it, such as a configuration
     if value.kind is not Kind.UNKNOWN and value.kind not in _STATEFUL:
         returned = [each.value for each in call.target.returns] if call.target is not None else []
         return bool(returned) and all(v is not None and is_plain(model, v, depth=2) for v in returned)
