@@ -4,7 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from torchlint.analyses.train.checkpoints import Content, Load, entries_read, loading
+from torchlint.analyses.train.checkpoints import (
+    Content,
+    Load,
+    entries_read,
+    loading,
+    reads_same_file,
+    unsafe_loads,
+)
 from torchlint.analyses.train.plain_values import has_plain_state
 from torchlint.analyses.train.saved_entries import doubt_of
 from torchlint.analyses.train.saved_schedulers import torch_for_schedulers
@@ -23,6 +30,9 @@ def fix(report: Report, model: Model) -> Fix:
     load: Load = report.facts
     if load.content is not Content.TENSORS:
         raise NoFixError("what the file holds may be more than tensors, which `weights_only=True` refuses")
+    others = (other for other in unsafe_loads(model) if reads_same_file(load.call, other.call))
+    if any(other.content is not Content.TENSORS for other in others):
+        raise NoFixError("the function reads the same file in another way, too, which would stay as it is")
     doubt = _doubt(load, model)
     if doubt is not None:
         raise NoFixError(doubt)

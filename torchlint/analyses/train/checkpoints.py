@@ -113,7 +113,7 @@ def _is_in_safe_context(model: Model, call: Call) -> bool:
 
 def _has_safe_twin(call: Call, loads: list[Call]) -> bool:
     """Whether the same function loads the same file with `weights_only` as well: one of the two is a fallback."""
-    return any(not other.argument("weights_only").absent and _reads_same_file(call, other) for other in loads)
+    return any(not other.argument("weights_only").absent and reads_same_file(call, other) for other in loads)
 
 
 def _in_agreement(load: Load, found: list[Load], model: Model) -> Load:
@@ -123,12 +123,13 @@ def _in_agreement(load: Load, found: list[Load], model: Model) -> Load:
         return Load(load.call, Content.UNKNOWN, None) if load.content is Content.TENSORS else load
     if load.content is Content.TENSORS or not all(_is_tensor_use(model, use) for use in _uses(model, load.call.node)):
         return load
-    twins = (other for other in found if other.content is Content.TENSORS and _reads_same_file(load.call, other.call))
+    twins = (other for other in found if other.content is Content.TENSORS and reads_same_file(load.call, other.call))
     twin = next(twins, None)
     return Load(load.call, Content.TENSORS, twin.use) if twin is not None else load
 
 
-def _reads_same_file(call: Call, other: Call) -> bool:
+def reads_same_file(call: Call, other: Call) -> bool:
+    """Whether two calls of one function load what has the same name there."""
     sources = [[text(arg.value) for arg in each.arguments[:1]] for each in (call, other)]
     return other.function is call.function and sources[0] == sources[1]
 
