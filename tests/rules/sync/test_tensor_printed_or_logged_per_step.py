@@ -50,6 +50,9 @@ SILENT = {
     "in the first steps": training("if step == 0:\n    print(loss)"),
     "what is no content": training("print(loss.shape, loss.device, out.size(0), len(out))"),
     "what torch refuses": training("print('{:.4f}'.format(loss.data[0]))"),
+    "what torch refuses of a loss that nobody knows": training("board.add_scalar('loss', loss.data[0], step)").replace(
+        "loss = ", "loss = weigh(model(x)) + "
+    ),
     "numbers of Python": training("print(step, time.time())"),
     "the names of losses": training("for name, value in losses(model(x)).items():\n    print(name + ':')"),
     "a text that only a failure asks for": training("assert step < 99, f'{step}: {loss}'"),

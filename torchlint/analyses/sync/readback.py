@@ -88,7 +88,7 @@ def deferrable_readbacks(model: Model) -> Iterator[Readback]:
             continue
         if follows_answer(model, residence, node, step):
             continue
-        is_number = how not in _COPIES or _is_number(model, tensor) or _becomes_number(model, node)
+        is_number = how not in _COPIES or is_single_number(model, tensor) or _becomes_number(model, node)
         use = HostFlow(model, step.loop).of(node, is_number)
         counts = how == COUNTED or is_tally(model, tensor)
         read = Readback(node, tensor, model.value(tensor), how, is_number, step, use, counts)
@@ -121,7 +121,7 @@ def _made_by_calls(model: Model, residence: Residence) -> Iterator[Readback]:
         tensor = next(given, None)
         if tensor is None:
             continue
-        is_number = inside.how not in _COPIES or _is_number(model, tensor) or _becomes_number(home, inside.node)
+        is_number = inside.how not in _COPIES or is_single_number(model, tensor) or _becomes_number(home, inside.node)
         use = HostFlow(model, step.loop).of(call.node, is_number, inside.position)
         value, tally = home.value(inside.tensor), is_tally(home, inside.tensor)
         there = Readback(inside.node, inside.tensor, value, inside.how, is_number, step, use, tally)
@@ -153,7 +153,7 @@ def _is_forgotten(model: Model, read: Readback) -> bool:
     return False
 
 
-def _is_number(model: Model, tensor: cst.BaseExpression) -> bool:
+def is_single_number(model: Model, tensor: cst.BaseExpression) -> bool:
     """Whether a tensor has one element: so has what `backward()` starts from."""
     if model.value(tensor).rank == 0:
         return True
@@ -254,7 +254,7 @@ def counted_places(model: Model) -> Iterator[tuple[cst.BaseExpression, cst.BaseE
 
 
 def _is_single(model: Model, node: cst.BaseExpression) -> bool:
-    return model.value(node).kind is Kind.TENSOR and _is_number(model, node)
+    return model.value(node).kind is Kind.TENSOR and is_single_number(model, node)
 
 
 def _names_host(call: Call) -> bool:

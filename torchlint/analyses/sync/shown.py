@@ -13,6 +13,7 @@ from torchlint.analyses.devices.host_use import KEPT, HostFlow, Use
 from torchlint.analyses.loops.steps import Step, step_of
 from torchlint.analyses.once import once
 from torchlint.analyses.sync.branching import follows_answer
+from torchlint.analyses.sync.readback import is_single_number
 from torchlint.analyses.sync.residence import Residence
 from torchlint.analyses.texts import is_string, is_text
 from torchlint.semantics.dataflow import writes_reaching
@@ -136,6 +137,9 @@ def shown_in(model: Model, call: Call) -> list[cst.BaseExpression]:
 
 def _fails(model: Model, tensor: cst.BaseExpression) -> bool:
     """`loss.data[0]`, which torch refuses: a single number has no elements."""
+    match tensor:
+        case cst.Subscript(value=cst.Attribute(attr=cst.Name("data")) as whole):
+            return is_single_number(model, whole)
     return isinstance(tensor, cst.Subscript) and model.value(tensor.value).rank == 0
 
 
