@@ -157,6 +157,8 @@ def test_what_a_caller_has_from_a_third_file(tmp_path: Path, load: str, kind: Ki
     ("handed", "known"),
     [
         ("start(network())", True),
+        ("start(network())\ndef later(net):\n    start(net)\n    later(net)\nlater(network())", True),
+        ("start(network())\ndef later(net):\n    start(net)\n    later(net)\nlater(zeros())", False),
         ("net = network()\nnet = net.cuda()\nstart(net)", True),
         ("net = network().to(device).eval()\nstart(net)", True),
         ("start(network())\nstart(network())", True),

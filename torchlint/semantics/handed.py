@@ -26,36 +26,55 @@ _DEPTH = 6
 _OBJECTS = (Kind.LOADER, Kind.DATASET, Kind.MODULE, Kind.OPTIMIZER, Kind.SCHEDULER, Kind.DEVICE)
 
 
-def made_elsewhere(
-    model: Model, node: cst.BaseExpression, file: str, depth: int = _DEPTH
-) -> tuple[Model, Value] | None:
+def made_elsewhere(model: Model, node: cst.BaseExpression, file: str) -> tuple[Model, Value] | None:
     """The object that a function of a third file has returned for an expression, as the model of that file knows it;
     None of numbers and tensors, which what the function is given decides upon, and of what `file` has made.
 
-    It may have come to the expression through functions of the file, and have been moved or wrapped on the way.
+    It may have come to the expression through functions of the file, and have been moved or wrapped on the way: all
+    their calls hand in the same one.
     """
-    if not depth:
-        return None
-    if isinstance(node, (cst.Name, cst.Attribute)):
-        binding = model.binding(node)
-        writes = [w for w in binding.writes if not _is_itself(model, w, binding)] if binding is not None else []
-        write = writes[0] if len(writes) == 1 else None
-        if binding is None or write is None:
+    work, asked = [node], set()
+    found: tuple[Model, Value] | None = None
+    for each in work:  # it grows while the loop runs
+        made, write = _source(model, each)
+        parameter = model.binding(made) if write is not None and write.kind == "parameter" else None
+        if parameter is not None:
+            given = _given(model, parameter) if parameter not in asked else []
+            if given is None:
+                return None
+            asked.add(parameter)
+            work += given
+            continue
+        one = _returned(model, made, file, write)
+        if one is None or (found is not None and one[1] != found[1]):
             return None
-        if write.kind == "parameter":
-            return _handed_in(model, binding, file, depth - 1)
-        if write.kind != "assign" or write.value is None:
-            return None
-        if not write.unpacked:
-            return made_elsewhere(model, write.value, file, depth - 1)
-        return _returned(model, write.value, file, write)
-    kept = _kept(model, node)
-    return _returned(model, node, file) if kept is None else made_elsewhere(model, kept, file, depth - 1)
+        found = one
+    return found
 
 
-def _returned(
-    model: Model, node: cst.BaseExpression, file: str, write: Write | None = None
-) -> tuple[Model, Value] | None:
+def _source(model: Model, node: cst.BaseExpression) -> tuple[cst.BaseExpression, Write | None]:
+    """What a name stands for, and the object behind calls that give it back; with the write of a name that is a
+    parameter, or one of several that a call returns."""
+    for _ in range(_DEPTH):
+        if isinstance(node, (cst.Name, cst.Attribute)):
+            binding = model.binding(node)
+            writes = [w for w in binding.writes if not _is_itself(model, w, binding)] if binding is not None else []
+            write = writes[0] if len(writes) == 1 else None
+            if write is None or write.kind == "parameter":
+                return node, write
+            if write.kind != "assign" or write.value is None:
+                return node, None
+            if write.unpacked:
+                return write.value, write
+            node = write.value
+        elif (kept := _kept(model, node)) is not None:
+            node = kept
+        else:
+            break
+    return node, None
+
+
+def _returned(model: Model, node: cst.BaseExpression, file: str, write: Write | None) -> tuple[Model, Value] | None:
     """What a function of a third file returns, or what of it is written."""
     name = model.qualified(node.func) if isinstance(node, cst.Call) else None
     found = model.function_behind(Value(Kind.FUNCTION, ref=name)) if name is not None else None
@@ -72,19 +91,16 @@ def _returned(
     return (home, value) if value is not None and value.is_(*_OBJECTS) else None
 
 
-def _handed_in(model: Model, parameter: Binding, file: str, depth: int) -> tuple[Model, Value] | None:
-    """What all calls of a function within its file hand to it."""
+def _given(model: Model, parameter: Binding) -> list[cst.BaseExpression] | None:
+    """What the calls of a function within its file hand to it; None where not each of them does, or others may."""
     function = parameter.scope_function
     given = [
-        made_elsewhere(model, arg.value, file, depth)
+        arg.value
         for call in function.callers
         for arg in call.arguments
         if parameter_of_function(call, function, arg) is parameter
     ]
-    if function.passed_around or not given or len(given) != len(function.callers):
-        return None
-    first = given[0]
-    return first if first is not None and all(one is not None and one[1] == first[1] for one in given) else None
+    return given if given and len(given) == len(function.callers) and not function.passed_around else None
 
 
 def _kept(model: Model, node: cst.BaseExpression) -> cst.BaseExpression | None:
