@@ -15,6 +15,7 @@ from torchlint.analyses.modules.call_order import InnerFirst
 from torchlint.analyses.modules.evaluated_makers import hands_on_evaluated
 from torchlint.analyses.modules.listed_networks import put_into_list
 from torchlint.analyses.modules.mode_layers import mode_layer
+from torchlint.analyses.modules.network_names import name_outside, unwrapped
 from torchlint.semantics.dataflow import parameter_of_function, text, upstream
 from torchlint.semantics.tree import arms, is_name, walk
 from torchlint.semantics.values import Kind
@@ -34,7 +35,6 @@ _TOGGLING = re.compile(
 )
 _CHAINED = frozenset("to cuda cpu float half bfloat16 eval train requires_grad_ parameters named_parameters".split())
 _WITHOUT_EFFECT = re.compile(r"(torch|torchvision|builtins|copy|math|numpy|logging|accelerate|wandb|timm\.utils)\.")
-_WRAPPERS = {"module", "_orig_mod"}
 
 
 class Mode(Enum):
@@ -60,13 +60,13 @@ _PLAIN = frozenset({cst.Expr, cst.Assign, cst.AugAssign, cst.AnnAssign, cst.Asse
 
 def modes_at(model: Model, call: Call, network: cst.BaseExpression) -> Modes:
     """The modes in which the network that a call runs can be, on every way to it that is in sight."""
-    binding = model.binding(_unwrapped(network))
+    binding = model.binding(unwrapped(network))
     return _Ways(model).at(model, call.node, binding) if binding is not None else frozenset({Mode.UNKNOWN})
 
 
 def is_evaluated_at(model: Model, forward: Call) -> bool:
     """Whether `eval()` was called on the network of a forward pass, on every way to it that is in sight."""
-    network = model.binding(_unwrapped(forward.node.func))
+    network = model.binding(unwrapped(forward.node.func))
     if network is None:
         return False
     ways = _Ways(model)
@@ -79,7 +79,7 @@ def is_evaluated_at(model: Model, forward: Call) -> bool:
 def switch_behind(model: Model, forward: Call, loops: Iterable[Loop]) -> tuple[Loop, Call] | None:
     """The first of some loops of which a later iteration runs a network in evaluation mode that runs in another in the
     first, and the `eval()` of this file, or else the forward pass, that does it."""
-    binding = model.binding(_unwrapped(forward.node.func))
+    binding = model.binding(unwrapped(forward.node.func))
     if binding is None:
         return None
     first = _Ways(model, frozenset()).at(model, forward.node, binding)
@@ -102,6 +102,7 @@ class _Ways:
         self._home = model
         self._after: dict[tuple[Function, Binding], Modes] = {}
         self._nesting = 0
+        self._asked: dict[tuple[Function, Binding], int] = {}  # how many calls deep the callers have been asked
         self.again = again
         self.switches: list[Call] = []  # calls of `eval()` on the network, in the order in which they came
 
@@ -146,11 +147,15 @@ class _Ways:
             callers += [found for call in function.foreign_callers if (found := model.caller(call)) is not None]
         if not callers or depth > _DEPTH:
             return frozenset({Mode.UNSEEN})
+        if not self._nesting:  # all that is found goes into one set
+            if self._asked.get((function, network), depth + 1) <= depth:
+                return _NOWHERE
+            self._asked[function, network] = depth
         modes: set[Mode] = set()
         for home, call in callers:
-            given = _outside(home, call, function, network, is_abroad=home is not model)
+            given = name_outside(home, call, function, network, is_abroad=home is not model)
             modes |= self.at(home, call.node, given, depth + 1) if given is not None else {Mode.UNKNOWN}
-        return frozenset(modes)
+        return frozenset(modes) or frozenset({Mode.UNSEEN})
 
     def of_others(self, model: Model, place: cst.CSTNode, networks: Iterable[Binding | None]) -> Modes:
         """What other networks, of which one is made or to which a name is given, are in."""
@@ -367,7 +372,7 @@ class _Walk:
 
     def _is(self, node: cst.CSTNode) -> bool | None:
         """Whether an expression is the network, or holds it. None: it may be."""
-        node = _unwrapped(node)
+        node = unwrapped(node)
         if isinstance(node, cst.Call):
             chained = isinstance(node.func, cst.Attribute) and node.func.attr.value in _CHAINED
             return self._is(node.func.value) if chained else False  # type: ignore[attr-defined]
@@ -438,7 +443,7 @@ class _Walk:
             parts = [part for node in walk(value) if (part := self._part(node)) is not None]
             if parts and isinstance(value, cst.Call):
                 return self._ways.of_others(self._model, value, parts)
-            same = [self._model.binding(_unwrapped(name)) for name in arms(value)]
+            same = [self._model.binding(unwrapped(name)) for name in arms(value)]
             if node is not None and None not in same:
                 return self._ways.of_others(self._model, node, same)
             if put := put_into_list(self._model, value):
@@ -472,13 +477,6 @@ def _switched(call: Call) -> Mode:
     return Mode.TRAINING if state.absent or state.value.constant is True else Mode.UNKNOWN
 
 
-def _unwrapped(node: cst.CSTNode) -> cst.CSTNode:
-    """`model` of `model.module`, where that is what wraps a network for several devices."""
-    while isinstance(node, cst.Attribute) and node.attr.value in _WRAPPERS:
-        node = node.value
-    return node
-
-
 def _asked_for_mode(value: cst.CSTNode) -> cst.BaseExpression | None:
     """`net` of `net.training`."""
     return value.value if isinstance(value, cst.Attribute) and value.attr.value == "training" else None
@@ -487,13 +485,3 @@ def _asked_for_mode(value: cst.CSTNode) -> cst.BaseExpression | None:
 def _outlives(binding: Binding) -> bool:
     """Whether functions other than its own can read it: a global, an attribute, a variable of a function around."""
     return binding.cls is not None or binding.is_global or binding.shared
-
-
-def _outside(model: Model, call: Call, function: Function, network: Binding, *, is_abroad: bool) -> Binding | None:
-    """What a caller calls the network; None where it has no name there, as a variable of the other file has none."""
-    if network.cls is not None or (network.scope_function is not function and not is_abroad):
-        return network
-    for arg in call.arguments:
-        if parameter_of_function(call, function, arg) is network:
-            return model.binding(_unwrapped(arg.value))
-    return None

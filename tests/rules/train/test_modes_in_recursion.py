@@ -1,0 +1,43 @@
+"""TRAIN04: functions that call each other are asked for what they were given once, not on every way between them."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.support import findings
+from torchlint.analyses.modules import module_mode
+
+HEAD = """
+import torch
+from torch import nn
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layer, self.drop = nn.Linear(4, 4), nn.Dropout(0.5)
+
+    def forward(self, x):
+        return self.drop(self.layer(x))
+
+def evaluate(net, test_loader):
+    with torch.no_grad():
+        for x, y in test_loader:
+            print((net(x).argmax(1) == y).sum())
+
+"""
+STEP = "def step{i}(net, test_loader, k):\n    evaluate(net, test_loader)\n"
+MAIN = "def main(test_loader):\n    net = Net().cuda()\n    {switch}\n    step0(net, test_loader, 3)\n"
+
+
+def program(functions: int, switch: str) -> str:
+    calls = "".join(f"    if k == {i}:\n        step{i}(net, test_loader, k - 1)\n" for i in range(functions))
+    return HEAD + "".join(STEP.format(i=i) + calls + "\n" for i in range(functions)) + MAIN.format(switch=switch)
+
+
+@pytest.mark.parametrize(("switch", "count"), [("net.eval()", 0), ("pass", 1)])
+def test_functions_that_call_each_other(switch: str, count: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    walks = []
+    before = module_mode._Walk.before
+    monkeypatch.setattr(module_mode._Walk, "before", lambda *given: walks.append(given) or before(*given))
+    assert len(findings(program(3, switch), "TRAIN04")) == count
+    assert len(walks) < 300
