@@ -220,6 +220,28 @@ def test_what_functions_return_that_call_each_other() -> None:
     assert value_of(model, "y").grad is Grad.CARRIES
 
 
+@pytest.mark.parametrize("returned", ["distance", "(distance, a.shape[0])", "{'distance': distance}"])
+def test_each_call_gets_what_the_function_returns_for_its_own_arguments(returned: str) -> None:
+    model = model_of(
+        f"""
+        import torch
+        from torch import nn
+        net = nn.Linear(2, 2)
+        def apart(a, b):
+            distance = (a - b).square().sum()
+            return {returned}
+        trained = apart(net(torch.ones(2)), torch.ones(2))
+        fixed = apart(torch.zeros(2), torch.ones(2))
+        with torch.no_grad():
+            tested = apart(net(torch.ones(2)), torch.ones(2))
+        loaded = apart(load("a"), load("b"))
+        """
+    )
+    found = [value_of(model, name) for name in ("trained", "fixed", "tested", "loaded")]
+    parts = [value.items[0] if value.items else value.field("distance") or value for value in found]
+    assert [part.grad for part in parts] == [Grad.CARRIES, Grad.DETACHED, Grad.DETACHED, Grad.UNKNOWN]
+
+
 def test_a_function_that_only_calls_itself_ends_and_is_unknown() -> None:
     model = model_of("import torch\ndef f(x):\n    return f(x)\ndef g(x):\n    return [g(x)]\ny = f(1)\nz = g(1)\n")
     assert value_of(model, "y") == UNKNOWN

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from torchlint.semantics.foreign import Imports
 
 _MOST_CLASSES = 6
+_TOLD = (Kind.UNKNOWN, Kind.TENSOR, Kind.TUPLE, Kind.DICT)
 _CALLABLE = (Kind.FUNCTION, Kind.PARTIAL)
 _SEVERAL = Value(Kind.TUPLE, element=Value(Kind.TENSOR))
 _HOOKING = {
@@ -341,7 +342,17 @@ class Calls(MethodCalls):
             self.pending.add(call.node)
             return UNKNOWN
         self.pending.discard(call.node)
+        if self._may_say_more(target, given, returned, bound=bound):
+            returned = self.rehearse(target, given, self.grad, bound=bound)
         return transfer.detached(returned) if self.grad is False else returned
+
+    def _may_say_more(self, target: Function, given: Arguments, returned: Value, *, bound: bool) -> bool:
+        """Whether a function, run for this call alone, may return something of which more is known than of what it
+        returns to all its callers. Networks have graphs of their own."""
+        if target.is_of_network or returned.kind not in _TOLD:
+            return False
+        handed = dict.get(self.known.parameters, target, {})  # unnoted: a change in them shows in what is returned
+        return self._signatures[target].tells_more(given, handed, bound=bound)
 
     def run_first(self, function: Function) -> None:
         """Called where a function of this file is called: what it returns is asked for next."""

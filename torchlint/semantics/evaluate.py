@@ -93,6 +93,7 @@ class Evaluator(Statements):
         """Run one function, be it in the middle of another that calls it."""
         outer = self.noted.journal, self.grads, self._looked_into, self.known.answers()
         variables = self.env, self.grad, self.function, self.looks_elsewhere, self._ends, self._breaks, self.unbound
+        rehearsed, self._rehearsed = self._rehearsed, {}
         self.noted.journal, self.grads, self._looked_into, answers = [], {}, set(), no_answers()
         self.known.note_answers(answers)
         self._running.append(function)
@@ -100,6 +101,7 @@ class Evaluator(Statements):
         self._running.pop()
         run = Run(self.noted.journal, self.grads, answers, self._looked_into)
         self.env, self.grad, self.function, self.looks_elsewhere, self._ends, self._breaks, self.unbound = variables
+        self._rehearsed = rehearsed
         self.noted.journal, self.grads, self._looked_into, before = outer
         self.known.note_answers(before)
         return run

@@ -9,7 +9,7 @@ import libcst as cst
 
 from torchlint.semantics.entities import Function
 from torchlint.semantics.transfer import Arguments
-from torchlint.semantics.values import UNKNOWN, Kind, Value
+from torchlint.semantics.values import UNKNOWN, Grad, Kind, Place, Value
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +56,20 @@ class Signature:
         if self.rest_by_name is not None:
             others = tuple((name, value) for name, value in given.keywords.items() if name not in named)
             yield self.rest_by_name, Value(Kind.DICT, fields=None if given.open else others)
+
+    def tells_more(self, given: Arguments, known: Mapping[str, Value], *, bound: bool) -> bool:
+        """Whether a call gives a tensor of which more is said than is known of the parameter that it fills: what it is,
+        whether it has a graph, where it is."""
+        if given.open:
+            return False
+        filled = ((value, known.get(name)) for name, value in self.filled(given, {}, bound=bound) if value.is_tensor)
+        return any(
+            joined.kind is Kind.UNKNOWN
+            or (value.grad is not Grad.UNKNOWN and joined.grad is not value.grad)
+            or (value.place is not Place.UNKNOWN and joined.place is not value.place)
+            for value, joined in filled
+            if joined is not None
+        )
 
     def _by_default(self, name: str, defaults: Mapping[cst.BaseExpression, Value]) -> Iterator[tuple[str, Value]]:
         """A default says what kind of thing a parameter is; None, or which number, is for callers to change."""

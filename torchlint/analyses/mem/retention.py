@@ -15,7 +15,6 @@ from torchlint.analyses.fate import Fate, Tracer, fate_of
 from torchlint.analyses.lifetime import Lifetime, lifetime, of_comprehension, resets, root
 from torchlint.analyses.mem.backward_pass import freeing_passes
 from torchlint.analyses.mem.chosen_gradients import comes_without_graph
-from torchlint.analyses.mem.given_graphs import is_given_no_graph
 from torchlint.analyses.mem.graphs import carriers, depends_on_forward, is_freed_inside, returned_by
 from torchlint.analyses.mem.handful import has_handful_of_places, is_over_handful
 from torchlint.analyses.mem.keepers import Keeper, is_given_back, keepers, parameters_in
@@ -81,9 +80,7 @@ def _retentions(model: Model) -> list[Retention]:
 
 
 def _has_no_graph(graph: cst.BaseExpression, model: Model) -> bool:
-    if _is_leaf(graph, model) or comes_without_graph(model, graph) or _is_index(graph, model):
-        return True
-    return is_given_no_graph(model, graph)
+    return _is_leaf(graph, model) or comes_without_graph(model, graph) or _is_index(graph, model)
 
 
 def _is_index(graph: cst.BaseExpression, model: Model) -> bool:
