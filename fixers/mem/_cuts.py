@@ -206,16 +206,8 @@ def _is_part_of_made(write: Write, inside: set[cst.CSTNode], model: Model) -> bo
 def _cut_off(read: cst.CSTNode, binding: Binding, rewriter: Rewriter, model: Model) -> Edit | None:
     """The edit that takes `.detach()` or `.data` off a read, or `x = x.detach()` away."""
     tensor = _past_moves(read, model)
-    attribute = model.parent(tensor)
-    call = model.parent(attribute) if attribute is not None else None
-    match attribute, call:
-        case cst.Attribute(attr=cst.Name(value="detach")), cst.Call(args=[]):
-            whole: cst.Call | cst.Attribute = call
-        case cst.Attribute(attr=cst.Name(value="data")), _ if attribute not in model.once(_reads_of_numbers):
-            whole = attribute
-        case _:
-            return None
-    if _OF_GRAPH.search(rewriter.comments(read)):
+    whole = _cut_of(tensor, model)
+    if whole is None or _OF_GRAPH.search(rewriter.comments(read)):
         return None
     match model.parent(whole):
         case cst.Assign(targets=[cst.AssignTarget(target=target)]):
@@ -235,17 +227,22 @@ def _cut_again(read: cst.CSTNode, model: Model) -> Iterator[Edit]:
     if isinstance(first, cst.Attribute) and first.attr.value == "detach":
         first = model.parent(first)
     tensor = _past_moves(first, model) if isinstance(first, (cst.Call, cst.Attribute)) else None
-    attribute = model.parent(tensor) if tensor is not None else None
+    whole = _cut_of(tensor, model) if tensor is not None else None
+    if tensor is None or whole is None or isinstance(model.parent(whole), (cst.AssignTarget, cst.AugAssign)):
+        return
+    yield Edit(model.span(tensor)[1], _end(whole, model), "")
+
+
+def _cut_of(tensor: cst.CSTNode, model: Model) -> cst.Call | cst.Attribute | None:
+    """`x.detach()` or `x.data` around `x`; what is read of that as a number has a rule of its own."""
+    attribute = model.parent(tensor)
     call = model.parent(attribute) if attribute is not None else None
     match attribute, call:
         case cst.Attribute(attr=cst.Name(value="detach")), cst.Call(args=[]):
-            whole: cst.Call | cst.Attribute = call
+            return call
         case cst.Attribute(attr=cst.Name(value="data")), _ if attribute not in model.once(_reads_of_numbers):
-            whole = attribute
-        case _:
-            return
-    if tensor is not None and not isinstance(model.parent(whole), (cst.AssignTarget, cst.AugAssign)):
-        yield Edit(model.span(tensor)[1], _end(whole, model), "")
+            return attribute
+    return None
 
 
 def _reads_of_numbers(model: Model) -> set[cst.Attribute]:

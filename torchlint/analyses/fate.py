@@ -11,7 +11,7 @@ import libcst as cst
 from torchlint.analyses import fate_words as words
 from torchlint.analyses.lifetime import root
 from torchlint.analyses.once import once_for_each
-from torchlint.semantics.dataflow import given_to, parameter_of, parameter_of_function, reaches, text
+from torchlint.semantics.dataflow import given_to, is_from_caller, parameter_of, parameter_of_function, reaches, text
 from torchlint.semantics.effects import steps_on_a_loss
 from torchlint.semantics.values import Grad, Kind
 
@@ -414,20 +414,12 @@ class _Trail:
             ):
                 self.fate |= Fate.ESCAPES
             self._into(receiver)
-        elif (method == "scale" and kind is Kind.UNKNOWN) or self._is_loss_handed_in(call):
+        elif method == "scale" and kind is Kind.UNKNOWN:
             self.on(site)
+        elif call.value.is_tensor and is_from_caller(self.model, call.node.func):
+            self.on(site)  # `self.criterion(outputs, labels)` makes a tensor of what it gets, and keeps nothing
         else:
             self.fate |= Fate.ESCAPES
-
-    def _is_loss_handed_in(self, call: Call) -> bool:
-        """`criterion(outputs, labels)` of a parameter, or of an attribute that keeps one: it makes a tensor of what it
-        gets, and keeps nothing."""
-        binding = self.model.binding(call.node.func)
-        if binding is None or not call.value.is_tensor:
-            return False
-        kept = (write.value for write in binding.writes if write.kind == "assign" and write.value)
-        sources = [self.model.binding(value) for value in kept] or [binding]
-        return all(source is not None and source.is_parameter for source in sources)
 
     def _only_reports(self, call: Call) -> bool:
         """Loggers, progress bars, plots, schedulers: they look at a value, and keep nothing that is differentiated."""

@@ -347,8 +347,7 @@ class Calls(MethodCalls):
         return transfer.detached(returned) if self.grad is False else returned
 
     def _may_say_more(self, target: Function, given: Arguments, returned: Value, *, bound: bool) -> bool:
-        """Whether a function, run for this call alone, may return something of which more is known than of what it
-        returns to all its callers. Networks have graphs of their own."""
+        """Whether more may be known of what a function returns to this call alone. Networks have their own graphs."""
         if target.is_of_network or returned.kind not in _TOLD:
             return False
         handed = dict.get(self.known.parameters, target, {})  # unnoted: a change in them shows in what is returned

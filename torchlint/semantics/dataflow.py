@@ -412,3 +412,13 @@ class _Reads:
                 if isinstance(node, (cst.Name, cst.Attribute)) and self._model.binding(node) is not None
             ]
         return self._names[expression]
+
+
+def is_from_caller(model: Model, node: cst.BaseExpression) -> bool:
+    """Whether a variable is a parameter, or one, or an attribute, that nothing but parameters is kept in."""
+    binding = model.binding(node)
+    if binding is None:
+        return False
+    kept = (write.value for write in binding.writes if write.kind == "assign" and write.value)
+    sources = [model.binding(value) for value in kept] or [binding]
+    return all(source is not None and source.is_parameter for source in sources)

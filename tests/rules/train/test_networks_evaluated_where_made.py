@@ -6,7 +6,7 @@ import pytest
 
 from tests.support import findings
 
-PROGRAM = """
+NETWORK = """
 import torch
 from torch import nn
 
@@ -18,7 +18,9 @@ class Net(nn.Module):
 
     def forward(self, x):
         return self.drop(self.rnn(x)[0])
+"""
 
+PROGRAM = """
 class Debugger:
     def run(self, loaders):
         net = self.{name}()
@@ -53,24 +55,12 @@ class Debugger:
     ids=["evaluates", "leaves it", "trains on"],
 )
 def test_a_network_is_handed_on_as_it_was_left(name: str, switch: str, count: int) -> None:
-    assert len(findings(PROGRAM.format(name=name, switch=switch), "TRAIN04")) == count
+    assert len(findings(NETWORK + PROGRAM.format(name=name, switch=switch), "TRAIN04")) == count
 
 
 BUILT = """
-import torch
-from torch import nn
-
-class Encoder(nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.rnn = nn.LSTM(4, 4)
-        self.drop = nn.Dropout(0.5)
-
-    def forward(self, x):
-        return self.drop(self.rnn(x)[0])
-
 def build(path):
-    encoder = Encoder()
+    encoder = Net()
     encoder.load_state_dict(torch.load(path))
     encoder.eval()
     {rest}
@@ -92,4 +82,4 @@ def run(test_loader):
     ],
 )
 def test_a_part_in_evaluation_mode_is_not_the_whole(rest: str, count: int) -> None:
-    assert len(findings(BUILT.format(rest=rest), "TRAIN04")) == count
+    assert len(findings(NETWORK + BUILT.format(rest=rest), "TRAIN04")) == count
