@@ -87,6 +87,15 @@ def test_findings_go_to_stdout_and_the_summary_to_stderr() -> None:
     assert check("--output-format", "concise", "--quiet").stderr == ""
 
 
+def test_the_summary_counts_files_without_torch_and_those_that_the_cache_knows_to_be_clean() -> None:
+    plant(ONES)
+    plant("x = 1\n", "b.py")
+    for _ in range(2):
+        assert check(".").stderr == "Checked 2 files, found nothing.\n"
+    plant(ZEROS, "c.py")
+    assert "Found 1 finding in 1 of 3 files" in check(".").stderr
+
+
 def test_an_empty_folder_says_so_on_stderr() -> None:
     Path("empty").mkdir()
     result = check("empty")

@@ -93,7 +93,9 @@ def _check_paths(request: Request, configuration: Configuration) -> int:
     else:
         results = _written(request, results, targets)
         least = {target.path: target.settings.error_on for target in targets}
-        outcome = Outcome(results, len(results), unsafe, _applied(results), request.show_suppressed)
+        outcome = Outcome(
+            results, len(targets) + len(found.problems), unsafe, _applied(results), request.show_suppressed
+        )
         code = _report(request, outcome, least)
     return FAILED if found.missing else code
 
