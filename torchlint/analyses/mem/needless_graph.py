@@ -14,7 +14,6 @@ from torchlint.analyses.callers_by_name import (
     calls_in_other_files,
     is_called_only_with_gradients,
     is_run_by_forward_of_base,
-    may_be_trained_through,
 )
 from torchlint.analyses.compatibility import is_of_another_library
 from torchlint.analyses.conditions import conditions, exclude
@@ -41,7 +40,7 @@ from torchlint.analyses.mem.training_calls import is_training_call
 from torchlint.analyses.mem.training_phases import training_phase
 from torchlint.analyses.mem.trial_runs import is_only_tried, is_trial
 from torchlint.analyses.modules.parameter_free import class_of_module, module_of
-from torchlint.analyses.single_tensor import carries, is_graphless
+from torchlint.analyses.single_tensor import carries
 from torchlint.analyses.variable_wrapper import is_volatile_pass
 from torchlint.semantics.dataflow import text, upstream
 from torchlint.semantics.entities import Role
@@ -192,7 +191,7 @@ class _Finder:
             fate = self._fate_abroad(function, forwards) or fate
         if Fate.BACKWARD in fate or (not named and self._is_better_in_parts(function, forwards)):
             return None
-        if (Fate.ESCAPES in fate and self._calls_back(function)) or self._is_trained_through(function):
+        if Fate.ESCAPES in fate and self._calls_back(function):
             return None
         loops = [loop for call in forwards for loop in call.loops()]
         in_eval = any(self._modes.evaluates(call) for call in forwards)
@@ -246,7 +245,7 @@ class _Finder:
         if function.cls is None:
             return False
         if function.cls.is_module:
-            return is_run_by_forward_of_base(self._model, function)
+            return self._returns_graph(function) or is_run_by_forward_of_base(self._model, function)
         for call in self._model.calls_to(f".{function.name}"):
             cls = call.function.cls
             given = self._model.binding(call.receiver) if call.receiver is not None else None
@@ -269,13 +268,9 @@ class _Finder:
                 return True
         return False
 
-    def _is_trained_through(self, function: Function) -> bool:
-        """Whether training in another file may go back through what a method of a module returns."""
-        if function.cls is None or not function.cls.is_module:
-            return False
-        returned = [node.value for node in function.returns if node.value is not None]
-        has_graph = any(not is_graphless(self._model.value(value)) for value in returned)
-        return has_graph and may_be_trained_through(self._model, function)
+    def _returns_graph(self, method: Function) -> bool:
+        """Whether it is those who call a method who need the graph, or not."""
+        return any(node.value is not None and carries(self._model.value(node.value)) for node in method.returns)
 
     def _is_better_in_parts(self, function: Function, forwards: Sequence[Call]) -> bool:
         """A whole program, or a function that lends its model to code out of sight, is not switched off as a whole."""

@@ -13,6 +13,7 @@ from torchlint.analyses.lifetime import root
 from torchlint.analyses.mem.array_reads import is_read_as_array
 from torchlint.analyses.mem.frozen_modules import is_frozen
 from torchlint.analyses.modules.parameter_free import class_of_module, is_parameter_free_pass
+from torchlint.analyses.single_tensor import carries
 from torchlint.analyses.variable_wrapper import is_volatile_pass
 from torchlint.semantics import torch_api
 from torchlint.semantics.dataflow import text
@@ -161,12 +162,15 @@ class RecordedPasses:
         return bool(given) and all(value.is_tensor and value.grad is Grad.DETACHED for value in given)
 
     def _hands_on(self, call: Call) -> bool:
-        """Whether a helper of the file that training uses too runs the model and returns what it says."""
+        """Whether a helper of the file that training uses too runs the model and returns what it says, or a method of a
+        network does, whoever uses it."""
         helpers = [call.target] if call.target is not None else call.alternatives
-        forwards = [inner.node for helper in helpers for inner in helper.calls if inner.is_forward]
-        if not forwards or any(helper.is_generator or self._uses_graph(helper) for helper in helpers):
+        if not helpers or any(helper.is_generator or self._uses_graph(helper) for helper in helpers):
             return False
-        return Fate.BACKWARD in self._tracer.of_expression(*forwards)
+        if all(is_entered(call, helper) for helper in helpers):
+            return any(self._model.effects(helper).forwards for helper in helpers)
+        forwards = [inner.node for helper in helpers for inner in helper.calls if inner.is_forward]
+        return bool(forwards) and Fate.BACKWARD in self._tracer.of_expression(*forwards)
 
     def _is_volatile_run(self, call: Call) -> bool:
         """Whether a tensor that was to have no graph goes to a helper of the file that runs the model and returns
@@ -205,6 +209,12 @@ class RecordedPasses:
             return False
         made = self._model.binding(parent.targets[0].target)
         return made is not None and bool(made.methods & _MODULE_METHODS)
+
+
+def is_entered(call: Call, method: Function) -> bool:
+    """Whether code that is no module itself gets a graph from a method of one: it is the one to need it, or not."""
+    comes_from_module = call.function.cls is not None and call.function.cls.is_module
+    return carries(call.value) and method.cls is not None and method.cls.is_module and not comes_from_module
 
 
 def _method_behind(model: Model, call: Call) -> tuple[Model, Function] | None:
