@@ -122,13 +122,23 @@ class _Finder:
         self._modes = model.once(Modes)
 
     def of_function(self, function: Function) -> Iterator[Evaluation]:
-        forwards = self._passes.of_function(function)
+        passes = self._passes.of_function(function)
+        forwards = [call for call in passes if not self._is_handed_out(call)]
         if not forwards or self._is_out_of_scope(function) or self._is_part_of_a_pass(function):
             return
-        whole = self._whole(function, forwards)
+        whole = self._whole(function, forwards) if forwards == passes else None
         found = [whole] if whole is not None else list(self._blocks(function, forwards))
         if found and not self._is_up_to_callers(function, forwards):
             yield from (each for each in found if not self._is_off_inside(each.forward))
+
+    def _is_handed_out(self, call: Call) -> bool:
+        """Whether a method of a network returns what comes of a pass, with its graph: its callers may need that."""
+        method = call.function
+        if method.cls is None or not method.cls.is_module:
+            return False
+        returned = (node.value for node in method.returns if node.value is not None)
+        has_graph = any(carries(self._model.value(value)) for value in returned)
+        return has_graph and self._tracer.is_returned(method, call.node)
 
     def _is_up_to_callers(self, function: Function, forwards: Sequence[Call]) -> bool:
         if any(call.is_backward for call in function.calls):  # with autograd off that would fail
@@ -245,7 +255,7 @@ class _Finder:
         if function.cls is None:
             return False
         if function.cls.is_module:
-            return self._returns_graph(function) or is_run_by_forward_of_base(self._model, function)
+            return is_run_by_forward_of_base(self._model, function)
         for call in self._model.calls_to(f".{function.name}"):
             cls = call.function.cls
             given = self._model.binding(call.receiver) if call.receiver is not None else None
@@ -267,10 +277,6 @@ class _Finder:
             if call.node.args and self._model.value(call.node.func).is_(Kind.UNKNOWN, Kind.FUNCTION):
                 return True
         return False
-
-    def _returns_graph(self, method: Function) -> bool:
-        """Whether it is those who call a method who need the graph, or not."""
-        return any(node.value is not None and carries(self._model.value(node.value)) for node in method.returns)
 
     def _is_better_in_parts(self, function: Function, forwards: Sequence[Call]) -> bool:
         """A whole program, or a function that lends its model to code out of sight, is not switched off as a whole."""

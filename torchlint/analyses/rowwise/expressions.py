@@ -234,7 +234,8 @@ class Expressions:
             return place.at_least(Depends.FOREIGN)
         if name in self._names.fills and name not in self.local:
             fills = self._names.fills[name]
-            if at_several_places(fills) or not any(index_text(part) in fills for part in prefixes(node)):
+            moved = at_several_places(fills.values(), self._names.written)
+            if moved or not any(index_text(part) in fills for part in prefixes(node)):
                 return self._carried(name)
             if not self.is_tensor(root):
                 return place.at_least(Depends.FOREIGN)

@@ -19,7 +19,7 @@ _COLLECTING = ("append", "extend")
 MASKING = (cst.BitOr, cst.BitAnd)  # of tensors; sets know them, too
 MASKING_ASSIGN = (cst.BitOrAssign, cst.BitAndAssign)
 _ADDING = (cst.AddAssign, cst.SubtractAssign, *MASKING_ASSIGN)
-_LOOKED_UP = re.compile(r"[\w.]+\[[^\]]*\]")
+_WORD = re.compile(r"\w+")
 
 
 def spelled(node: cst.CSTNode) -> str:
@@ -31,10 +31,14 @@ def spelled(node: cst.CSTNode) -> str:
     return text(node).strip()
 
 
-def at_several_places(fills: Iterable[str]) -> bool:
-    """Whether a loop finds the elements that it fills in more than one way, as `x[a[i]]` and `x[b[i]]`: what one
-    iteration reads of them, an earlier one may have filled."""
-    return len({frozenset(_LOOKED_UP.findall(fill)) for fill in fills}) > 1
+def at_several_places(fills: Iterable[tuple[str, ...]], moving: frozenset[str]) -> bool:
+    """Whether a loop finds the elements that it fills in more than one way, as `x[i]` and `x[i + 1]`, or `x[a[i]]` and
+    `x[b[i]]`: what one iteration reads of them, an earlier one may have filled. `moving`: names that differ from
+    iteration to iteration."""
+    found = [
+        {(axis, part) for axis, part in enumerate(fill) if not moving.isdisjoint(_WORD.findall(part))} for fill in fills
+    ]
+    return len(found) > 1 and not set.intersection(*found)  # `x[i, 0]` and `x[i, 1]` are of one row
 
 
 def asks_membership(node: cst.BaseExpression) -> bool:
@@ -46,6 +50,11 @@ def asks_membership(node: cst.BaseExpression) -> bool:
 def index_text(node: cst.Subscript) -> str:
     """`[i][j, :]` of `x[i][j, :]`."""
     return spelled(node).removeprefix(spelled(without_subscripts(node)))
+
+
+def _parts(node: cst.Subscript) -> tuple[str, ...]:
+    """`i`, `j` and `:` of `x[i][j, :]`."""
+    return tuple(spelled(part.slice) for subscript in reversed(list(prefixes(node))) for part in subscript.slice)
 
 
 def difference(left: cst.BaseExpression, right: cst.BaseExpression) -> list[cst.BaseExpression]:
@@ -117,15 +126,15 @@ def sum_onto(value: cst.BaseExpression, name: str) -> SumOnto | None:
 
 @dataclass(frozen=True, slots=True)
 class Names:
-    """`fills`: the indices at which tensors and lists from outside are written, by their names. `read_whole`: what is
-    read in any other way than for its shape, to add to it, or at one of these indices. `grown`: what torch.cat makes
-    longer, and nothing else reads."""
+    """`fills`: the indices at which tensors and lists from outside are written, with the parts of each, by their names.
+    `read_whole`: what is read in any other way than for its shape, to add to it, or at one of these indices. `grown`:
+    what torch.cat makes longer, and nothing else reads."""
 
     written: frozenset[str]
     counters: frozenset[str]
     totals: frozenset[str]
     read_whole: frozenset[str]
-    fills: dict[str, frozenset[str]] = field(default_factory=dict)
+    fills: dict[str, dict[str, tuple[str, ...]]] = field(default_factory=dict)
     grown: frozenset[str] = frozenset()
 
     @classmethod
@@ -146,7 +155,7 @@ class _Collector:
         self._added: Counter[str] = Counter()
         self._counted: Counter[str] = Counter()
         self._grown: set[str] = set()
-        self._fills: dict[str, set[str]] = {}
+        self._fills: dict[str, dict[str, tuple[str, ...]]] = {}
         self._excused: set[cst.CSTNode] = set()  # reads that are part of collecting
         self._reads: Counter[str] = Counter()
 
@@ -162,7 +171,7 @@ class _Collector:
             frozenset(counters),
             frozenset(unread - counters),
             frozenset(name for name, count in self._reads.items() if count),
-            {name: frozenset(texts) for name, texts in self._fills.items()},
+            self._fills,
             frozenset(name for name in self._grown if not self._reads[name]),
         )
 
@@ -198,7 +207,7 @@ class _Collector:
             if isinstance(part, cst.Subscript):
                 root = without_subscripts(part)
                 for name in _names_of(root):
-                    self._fills.setdefault(name, set()).add(index_text(part))
+                    self._fills.setdefault(name, {})[index_text(part)] = _parts(part)
                 self._excuse(root)
             elif isinstance(part, cst.Name):
                 self._excused.add(part)

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection
 
 import libcst as cst
 
 from torchlint.semantics.dataflow import text
-from torchlint.semantics.tree import is_name, walk
+from torchlint.semantics.tree import integer, is_name, walk
+
+_LEAST = 10  # numbers that one sample has; two are a point, four a box
 
 
 def makes_batch(node: cst.Call, method: str, first: int) -> bool:
@@ -43,9 +46,12 @@ def repeats_batch(node: cst.Call) -> bool:
 
 
 def has_literal_sizes(node: cst.Call, local: Collection[str]) -> bool:
-    """Whether all sizes of a batch are written out, `x.view(-1, 28 * 28)`. Each iteration asks for another `n - 1`."""
+    """Whether all sizes of a batch are written out, `x.view(-1, 28 * 28)`. Each iteration asks for another `n - 1`; and
+    of points and boxes, `x.view(-1, 2)`, each has as many as there are."""
     sizes = [argument.value for argument in node.args[1:]]
     if any(isinstance(part, cst.Name) and part.value in local for size in sizes for part in walk(size)):
         return False
-    is_column = all(isinstance(size, cst.Integer) and size.value == "1" for size in sizes)
-    return not is_column and all(isinstance(size, (cst.Integer, cst.BinaryOperation)) for size in sizes)
+    if any(isinstance(size, cst.BinaryOperation) for size in sizes):
+        return all(isinstance(size, (cst.Integer, cst.BinaryOperation)) for size in sizes)
+    numbers = [integer(size) for size in sizes]
+    return None not in numbers and math.prod(number or 1 for number in numbers) >= _LEAST
