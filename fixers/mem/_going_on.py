@@ -15,7 +15,7 @@ from torchlint.semantics.tree import walk
 from torchlint.semantics.values import Kind
 
 if TYPE_CHECKING:
-    from torchlint.analyses.mem.needless_graph import Evaluation
+    from torchlint.analyses.mem.evaluation import Evaluation
     from torchlint.semantics.entities import Binding, Call, Function
     from torchlint.semantics.model import Model
 

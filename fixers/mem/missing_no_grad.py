@@ -9,7 +9,7 @@ import libcst as cst
 
 from torchlint.analyses.evaluation_names import is_over_data
 from torchlint.analyses.fate import Fate, Tracer
-from torchlint.analyses.mem.needless_graph import Extent
+from torchlint.analyses.mem.evaluation import Extent
 from torchlint.analyses.mem.step_parts import all_evaluations, is_part_of_step
 from torchlint.edits.rewriter import Rewriter
 from torchlint.finding import Applicability, Edit, Fix
@@ -25,7 +25,7 @@ from ._cuts import needless_cuts, outermost
 from ._going_on import goes_on, goes_on_elsewhere, made_for_it, passes_of, switches_off, with_those_between
 
 if TYPE_CHECKING:
-    from torchlint.analyses.mem.needless_graph import Evaluation
+    from torchlint.analyses.mem.evaluation import Evaluation
     from torchlint.rule import Report
     from torchlint.semantics.entities import Binding, Call
     from torchlint.semantics.model import Model

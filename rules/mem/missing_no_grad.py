@@ -7,7 +7,7 @@ from torchlint.finding import Confidence
 from torchlint.rule import Report, Rule
 
 if TYPE_CHECKING:
-    from torchlint.analyses.mem.needless_graph import Evaluation
+    from torchlint.analyses.mem.evaluation import Evaluation
     from torchlint.semantics.model import Model
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -62,6 +62,43 @@ def is_called_only_with_gradients(model: Model, function: Function) -> bool:
     """Whether the project calls a method by its name, through whatever object, and nowhere with autograd off."""
     sources = [source for source in model.files_beside() if f".{function.name}" in source.text]
     return bool(sources) and not any(model.once_of(source, _called_under_switch).has(function) for source in sources)
+
+
+def may_be_trained_through(model: Model, method: Function) -> bool:
+    """Whether another file calls a method of this name, of whatever object, in a function that takes gradients."""
+    return any(
+        f".{method.name}(" in source.text and method.name in model.once_of(source, _called_beside_backward)
+        for source in model.files_beside()
+    )
+
+
+def _called_beside_backward(source: Source) -> frozenset[str]:
+    """The names of methods that functions of a file call beside a backward pass, with autograd on."""
+    lines = source.text.splitlines() if "backward(" in source.text else []
+    switched = set(_lines_under_switch(lines))
+    found: set[str] = set()
+    for block in _functions_of(lines):
+        if any("backward(" in line for line in block):
+            found.update(call["name"] for line in block if line not in switched for call in _METHOD.finditer(line))
+    return frozenset(found)
+
+
+def _functions_of(lines: Sequence[str]) -> Iterator[list[str]]:
+    """The lines of the outermost functions of classes and of the file."""
+    block: list[str] = []
+    depth = -1
+    for line in lines:
+        code = line.lstrip()
+        indentation = len(line) - len(code)
+        if code and depth >= 0 and indentation <= depth and not code.startswith((")", "#")):
+            yield block
+            depth, block = -1, []
+        if depth < 0 and code.startswith(("def ", "async def ")):
+            depth = indentation
+        elif depth >= 0:
+            block.append(line)
+    if depth >= 0:
+        yield block
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ from torchlint.fixers.mem._going_on import goes_on_elsewhere, made_for_it
 from tests.rewriting import model_of
 from tests.rules.mem.recorded_evaluations import SETUP
 from tests.support import fixed
-from torchlint.analyses.mem.needless_graph import Evaluation, Extent
+from torchlint.analyses.mem.evaluation import Evaluation, Extent
 from torchlint.semantics.model import Model
 
 NET = "import torch\nfrom torch import nn\n\nnet, body = nn.Linear(4, 4), load()\n"

@@ -265,6 +265,48 @@ def test_callers_of_callers_switch_autograd_off(tmp_path: Path, switch: str, cou
     assert len(found) == count
 
 
+GENERATOR = """
+import torch
+from torch import nn
+
+class Generator(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.main = nn.Linear(4, 4)
+
+    def forward(self, x):
+        return self.main(x)
+
+    def infer(self, x):
+        return self.forward(x)
+
+if __name__ == "__main__":
+    print(Generator().cuda().infer(torch.randn(2, 4)).shape)
+    generator = Generator().cuda()
+    print(generator.infer(torch.randn(2, 4)).shape)
+"""
+TRAINER = """
+import torch
+import main
+
+class Trainer:
+    def fit(self, models, loader):
+        gen, dis = models["gen"], models["dis"]
+        for x in loader:
+            fake = gen.module.infer(x)
+            loss = dis(fake).mean()
+            {end}
+
+    def show(self, models, x):
+        print(models["gen"].infer(x))
+"""
+
+
+@pytest.mark.parametrize(("end", "count"), [("loss.backward()", 0), ("print(loss)", 1)])
+def test_what_training_in_another_file_may_go_back_through(tmp_path: Path, end: str, count: int) -> None:
+    assert len(found_in(tmp_path, main=GENERATOR, trainer=TRAINER.format(end=end))) == count
+
+
 PROBED = """
 import torch
 from torch import nn

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from enum import Enum
 from typing import TYPE_CHECKING
 
 import libcst as cst
@@ -14,6 +12,7 @@ from torchlint.analyses.callers_by_name import (
     calls_in_other_files,
     is_called_only_with_gradients,
     is_run_by_forward_of_base,
+    may_be_trained_through,
 )
 from torchlint.analyses.compatibility import is_of_another_library
 from torchlint.analyses.conditions import conditions, exclude
@@ -22,12 +21,13 @@ from torchlint.analyses.fate import Fate, Tracer
 from torchlint.analyses.lifetime import root
 from torchlint.analyses.loading.feeding import repeats
 from torchlint.analyses.mem.called_by_bases import is_called_by_base
+from torchlint.analyses.mem.evaluation import Evaluation, Extent
 from torchlint.analyses.mem.evaluation_before import Modes
 from torchlint.analyses.mem.frozen_modules import is_teacher, switches_parameters_off
 from torchlint.analyses.mem.gradients_on_the_way import may_need_gradients, reached, sends_back_for_others
 from torchlint.analyses.mem.keyword_match import methods_meant, methods_named, namesakes, passes_that_fit
 from torchlint.analyses.mem.network_parts import is_in_constructor, is_network_by_hand
-from torchlint.analyses.mem.recorded_passes import RecordedPasses, runs_without_gradients, takes_gradients
+from torchlint.analyses.mem.recorded_passes import RecordedPasses, is_entered, runs_without_gradients, takes_gradients
 from torchlint.analyses.mem.state_reads import read_for_state
 from torchlint.analyses.mem.switching_callers import (
     is_chosen_with_autograd_off,
@@ -40,7 +40,7 @@ from torchlint.analyses.mem.training_calls import is_training_call
 from torchlint.analyses.mem.training_phases import training_phase
 from torchlint.analyses.mem.trial_runs import is_only_tried, is_trial
 from torchlint.analyses.modules.parameter_free import class_of_module, module_of
-from torchlint.analyses.single_tensor import carries
+from torchlint.analyses.single_tensor import carries, is_graphless
 from torchlint.analyses.variable_wrapper import is_volatile_pass
 from torchlint.semantics.dataflow import text, upstream
 from torchlint.semantics.entities import Role
@@ -50,38 +50,6 @@ from torchlint.semantics.values import Kind
 if TYPE_CHECKING:
     from torchlint.semantics.entities import Call, Class, Function, Loop
     from torchlint.semantics.model import Model
-
-
-class Extent(Enum):
-    """How much of a function is to run without gradients."""
-
-    FUNCTION = "function"  # all the function does is evaluate
-    BLOCK = "block"  # one statement of a function that also trains, or of a script
-    PHASE = "phase"  # code that trains in one phase and evaluates in the other
-    PART = "part"  # a forward pass in a statement that has gradients to record
-
-
-@dataclass(frozen=True, slots=True)
-class Evaluation:
-    """`region` is the def or statement that should run without gradients, `phase` the code of the condition under which
-    it trains.
-
-    `others` are the further forward passes in the region. `bare` is a `torch.no_grad()` that is called and dropped,
-    which does nothing.
-    """
-
-    forward: Call
-    extent: Extent
-    region: cst.CSTNode
-    certain: bool
-    others: tuple[Call, ...] = ()
-    phase: str | None = None
-    bare: cst.CSTNode | None = None
-
-    @property
-    def place(self) -> cst.CSTNode:
-        """Where to point: a function that only evaluates, otherwise the forward pass."""
-        return self.region if isinstance(self.region, cst.FunctionDef) else self.forward.node
 
 
 _GRADIENTS_TAKEN = re.compile(r"\.backward\(|\bgrad\(")
@@ -107,7 +75,7 @@ def evaluations(model: Model) -> Iterator[Evaluation]:
         return
     finder = _Finder(model)
     for function in model.functions:
-        yield from finder.of_function(function)
+        yield from finder.found(function)
 
 
 def _has_gradient_words(model: Model) -> bool:
@@ -120,10 +88,16 @@ class _Finder:
         self._tracer = Tracer(model)
         self._passes = RecordedPasses(model, self._tracer)
         self._modes = model.once(Modes)
+        self._found: dict[Function, list[Evaluation]] = {}
+
+    def found(self, function: Function) -> list[Evaluation]:
+        if function not in self._found:
+            self._found[function] = [*self.of_function(function)]
+        return self._found[function]
 
     def of_function(self, function: Function) -> Iterator[Evaluation]:
         passes = self._passes.of_function(function)
-        forwards = [call for call in passes if not self._is_handed_out(call)]
+        forwards = [call for call in passes if not self._is_told_to_callers(call)]
         if not forwards or self._is_out_of_scope(function) or self._is_part_of_a_pass(function):
             return
         whole = self._whole(function, forwards) if forwards == passes else None
@@ -131,14 +105,16 @@ class _Finder:
         if found and not self._is_up_to_callers(function, forwards):
             yield from (each for each in found if not self._is_off_inside(each.forward))
 
-    def _is_handed_out(self, call: Call) -> bool:
-        """Whether a method of a network returns what comes of a pass, with its graph: its callers may need that."""
-        method = call.function
-        if method.cls is None or not method.cls.is_module:
-            return False
-        returned = (node.value for node in method.returns if node.value is not None)
-        has_graph = any(carries(self._model.value(value)) for value in returned)
-        return has_graph and self._tracer.is_returned(method, call.node)
+    def _is_told_to_callers(self, call: Call) -> bool:
+        """Whether a method of a network returns what comes of a pass to one who has to switch autograd off there."""
+        methods = [call.function]
+        for method in methods:  # it grows while the loop runs
+            for caller in method.callers:
+                if is_entered(caller, method) and any(each.covers(caller) for each in self.found(caller.function)):
+                    return self._tracer.is_returned(call.function, call.node)
+                if not _comes_from_outside(caller) and caller.function not in methods:
+                    methods.append(caller.function)
+        return False
 
     def _is_up_to_callers(self, function: Function, forwards: Sequence[Call]) -> bool:
         if any(call.is_backward for call in function.calls):  # with autograd off that would fail
@@ -201,7 +177,7 @@ class _Finder:
             fate = self._fate_abroad(function, forwards) or fate
         if Fate.BACKWARD in fate or (not named and self._is_better_in_parts(function, forwards)):
             return None
-        if Fate.ESCAPES in fate and self._calls_back(function):
+        if (Fate.ESCAPES in fate and self._calls_back(function)) or self._is_trained_through(function):
             return None
         loops = [loop for call in forwards for loop in call.loops()]
         in_eval = any(self._modes.evaluates(call) for call in forwards)
@@ -277,6 +253,14 @@ class _Finder:
             if call.node.args and self._model.value(call.node.func).is_(Kind.UNKNOWN, Kind.FUNCTION):
                 return True
         return False
+
+    def _is_trained_through(self, function: Function) -> bool:
+        """Whether training in another file may go back through what a method of a module returns."""
+        if function.cls is None or not function.cls.is_module:
+            return False
+        returned = [node.value for node in function.returns if node.value is not None]
+        has_graph = any(not is_graphless(self._model.value(value)) for value in returned)
+        return has_graph and may_be_trained_through(self._model, function)
 
     def _is_better_in_parts(self, function: Function, forwards: Sequence[Call]) -> bool:
         """A whole program, or a function that lends its model to code out of sight, is not switched off as a whole."""

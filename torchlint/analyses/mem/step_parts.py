@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING
 import libcst as cst
 
 from torchlint.analyses.loops.steps import is_gated
-from torchlint.analyses.mem.needless_graph import Extent, evaluations
+from torchlint.analyses.mem.evaluation import Extent
+from torchlint.analyses.mem.needless_graph import evaluations
 from torchlint.semantics.dataflow import reaches
 from torchlint.semantics.tree import walk
 
 if TYPE_CHECKING:
-    from torchlint.analyses.mem.needless_graph import Evaluation
+    from torchlint.analyses.mem.evaluation import Evaluation
     from torchlint.semantics.entities import Call
     from torchlint.semantics.model import Model
 
