@@ -42,6 +42,32 @@ def test_statistics_of_the_constructor_are_made_once(base: str, made: str, run: 
     assert len(findings(CENTRED.format(base=base, made=made, run=run), "MEM05")) == count
 
 
+ASKED = """
+import torch
+from torch import nn
+
+
+def infer_width(layer, channels):
+    x = layer(torch.randn(4, channels, 200, 80))
+    return x.transpose(1, 2).flatten(2).size(-1)
+
+
+class Block({base}):
+    def __init__(self, depth):
+        super().__init__()
+        self.layers = nn.ModuleList()
+        for _ in range(depth):
+            layer = nn.Conv2d(3, 3, 3)
+            self.layers.append(layer)
+            self.width = infer_width(layer, 3)
+"""
+
+
+@pytest.mark.parametrize(("base", "count"), [("nn.Module", 0), ("object", 1)])
+def test_a_function_that_only_constructors_of_networks_ask_for_sizes(base: str, count: int) -> None:
+    assert len(findings(ASKED.format(base=base), "MEM05")) == count
+
+
 ENGINE = """
 import torch
 from timm.data import Mixup

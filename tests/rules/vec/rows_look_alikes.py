@@ -3,6 +3,33 @@
 from __future__ import annotations
 
 LOOK_ALIKES = {
+    "words that change places with the next one, which the next iteration reads": """\
+def shuffle(words: torch.Tensor, swap: torch.Tensor):
+    for i in range(words.size(1) - 1):
+        this, other = words[:, i], words[:, i + 1]
+        words[:, i] = torch.where(swap[:, i], other, this)
+        words[:, i + 1] = torch.where(swap[:, i], this, other)
+    return words
+""",
+    "scores that move on to the next piece of a word": """\
+def join(scores: torch.Tensor, tokens: torch.Tensor, pieces):
+    skipped = 0
+    for i in range(len(tokens) - 1):
+        if tokens[i].item() in pieces:
+            skipped += 1
+            scores[i + 1] += scores[i]
+            scores[i] = 0
+    return scores, skipped
+""",
+    "boxes around polygons, which have as many points as they have": """\
+def boxes(polygons):
+    found = torch.zeros(len(polygons), 4)
+    for i, polygon in enumerate(polygons):
+        points = torch.as_tensor(polygon).view(-1, 2)
+        found[i, :2] = torch.min(points, dim=0).values
+        found[i, 2:] = torch.max(points, dim=0).values
+    return found
+""",
     "distances to batches of a gallery, for want of memory": """\
 def nearest(gallery: torch.Tensor, query: torch.Tensor):
     parts = []

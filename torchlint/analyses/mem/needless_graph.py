@@ -148,14 +148,14 @@ class _Finder:
 
     def _is_out_of_scope(self, function: Function) -> bool:
         cls = function.cls
-        if isinstance(function.node, cst.Lambda):
+        if isinstance(function.node, cst.Lambda) or is_in_constructor(function, self._model):
             return True
         if cls is not None:
             if cls.is_lightning or any(base and _FRAMEWORK_BASES.match(base) for base in cls.bases):
                 return True
             if cls.is_module and function.name in ("forward", "__init__", "__call__"):
                 return True
-            if is_in_constructor(function, self._model) or is_network_by_hand(function, self._model):
+            if is_network_by_hand(function, self._model):
                 return True
             if is_only_tried(self._model, function, self._passes.records):
                 return True

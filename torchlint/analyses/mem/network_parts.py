@@ -32,6 +32,9 @@ def is_network_by_hand(function: Function, model: Model) -> bool:
 
 
 def is_in_constructor(function: Function, model: Model) -> bool:
-    """Whether a method is a part of a constructor, or runs once for that of a module, which asks what shapes its layers
-    return, or what their means are."""
+    """Whether a method is a part of a constructor, or a function runs for those of modules alone, which ask what shapes
+    their layers return, or what their means are."""
+    if function.cls is None:
+        asking = [call.function for call in function.callers]
+        return bool(asking) and not function.foreign_callers and all(builds(model, each) for each in asking)
     return _PART_OF_CONSTRUCTOR.fullmatch(function.name) is not None or builds(model, function)
