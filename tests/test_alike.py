@@ -71,6 +71,31 @@ def test_products_of_what_is_made_are_alike(other: str, is_left: bool) -> None:
     assert (made in fixed(PRODUCTS.replace("OTHER", other), "XFER01", unsafe=True)) is not is_left
 
 
+def test_what_stands_beside_a_place_that_is_only_shown_is_shown_too() -> None:
+    code = """\
+import torch
+
+
+class Chain:
+    def __init__(self, device):
+        self.device = torch.device("cuda")
+
+    def start(self, n):
+        x = torch.zeros(n, 3).to(self.device)
+        for i in range(n):
+            t = (torch.ones(n) * i).to(self.device)
+            x = x + t
+        return x
+
+    def step(self, n, steps):
+        for i in steps:
+            print(ANOTHER)
+"""
+    made = "torch.zeros(n, 3, device=self.device)"
+    assert made not in fixed(code.replace("ANOTHER", "(torch.ones(n) * i).to(self.device)"), "XFER01", unsafe=True)
+    assert made in fixed(code.replace("ANOTHER", "i"), "XFER01", unsafe=True)
+
+
 def test_a_fix_for_several_places_leaves_none_that_looks_the_same() -> None:
     code = """\
 import torch

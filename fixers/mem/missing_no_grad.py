@@ -27,7 +27,7 @@ from ._going_on import goes_on, goes_on_elsewhere, made_for_it, passes_of, switc
 if TYPE_CHECKING:
     from torchlint.analyses.mem.evaluation import Evaluation
     from torchlint.rule import Report
-    from torchlint.semantics.entities import Binding, Call
+    from torchlint.semantics.entities import Binding, Call, Function
     from torchlint.semantics.model import Model
 
 _LONG = 30  # lines: a longer loop is not indented as a whole, only the statements in it that run the model
@@ -250,21 +250,30 @@ def _is_all_of_a_step(region: cst.CSTNode, found: Evaluation, model: Model) -> b
 
 
 def _left_out(region: cst.CSTNode, found: Evaluation, model: Model) -> cst.Call | None:
-    """A forward pass that is not trained from and goes with that of the region, of which no finding speaks: of the same
-    network beside it, or of any in another branch, where that gives the same variable its value."""
+    """A forward pass that is not trained from and goes with that of the region, of which no finding speaks: of any
+    network, where the function only evaluates, and otherwise of the same one beside it, or of any in another branch,
+    where that gives the same variable its value."""
     network, targets = model.code(found.forward.node.func), _targets(region, model)
     branches = set(_blocks_of_chain(region, model)) - {model.parent(region)}
     trains = _takes_gradients_beside(region, model)
+    evaluates = _only_evaluates(found.forward.function, model)
     for call in passes_of(model, found.forward.function):
         line = model.statement(call.node)
-        if model.grad_enabled(call.node) is not True or line is region:
+        if model.grad_enabled(call.node) is not True or region in (line, *model.ancestors(line)):
             continue
         beside = model.parent(line) is model.parent(region) and model.code(call.node.func) == network
         instead = model.parent(line) in branches and bool(targets & _targets(line, model))
-        is_part = (beside or instead) and not _is_spoken_of(call, model)
-        if is_part and (not trains or Fate.BACKWARD not in Tracer(model).of_expression(call.node)):
+        is_part = (evaluates or beside or instead) and not _is_spoken_of(call, model)
+        if is_part and (not trains or evaluates or Fate.BACKWARD not in Tracer(model).of_expression(call.node)):
             return call.node
     return None
+
+
+def _only_evaluates(function: Function, model: Model) -> bool:
+    """Whether neither a function nor what is made of its results takes gradients, as far as can be seen."""
+    passes = (call.node for call in passes_of(model, function))
+    effects = model.effects(function)
+    return not any(map(effects.has, _TRAINING)) and Fate.BACKWARD not in Tracer(model).of_expression(*passes)
 
 
 def _is_split(region: cst.CSTNode, model: Model) -> bool:

@@ -37,14 +37,14 @@ def fix(report: Report, model: Model) -> Fix:
     made = _asynchronous(report.facts, model)
     if (other := _waits_beside(report.facts, made.applicability, model)) is not None:
         raise NoFixError(f"`{model.code(other)}` beside it waits all the same")
-    kept = model.once(_that_wait).get(model.code(report.facts.call.node))
+    kept = model.once(_that_wait).get(_written(report.facts, model))
     if kept is not None and made.applicability is not Applicability.DISPLAY:
         raise NoFixError(f"the same in {model.place(kept)} waits all the same, and two ways to say it help nobody")
     return made
 
 
 def _that_wait(model: Model) -> dict[str, cst.Call]:
-    """Copies of batches that go on waiting, by what is written there."""
+    """Copies of batches that go on waiting, by how they are written."""
     found = {}
     for copy in blocking_copies(model):
         try:
@@ -53,8 +53,14 @@ def _that_wait(model: Model) -> dict[str, cst.Call]:
         except NoFixError:
             waits = not _is_only_read_back(copy, model)
         if waits:
-            found[model.code(copy.call.node)] = copy.call.node
+            found[_written(copy, model)] = copy.call.node
     return found
+
+
+def _written(copy: Copy, model: Model) -> str:
+    """`.to(device)`, whatever it copies: a file that says it in two ways, here and there, helps nobody."""
+    method = cst.ensure_type(copy.call.node.func, cst.Attribute)
+    return model.code(copy.call.node).removeprefix(model.code(method.value))
 
 
 def _asynchronous(copy: Copy, model: Model) -> Fix:

@@ -31,7 +31,11 @@ def shown_beside_others(found: Sequence[tuple[cst.CSTNode, Finding]], model: Mod
     beside: dict[int, cst.CSTNode] = {}
     fresh: dict[int, cst.CSTNode] | None = None
     while applied and (fresh is None or fresh):
-        untouched = [node for at, (node, _) in enumerate(found) if at not in applied]
+        untouched = [
+            node
+            for at, (node, finding) in enumerate(found)
+            if at not in applied and (finding.fix is not None or isinstance(node, cst.Attribute))
+        ]
         places = _Places(model, [edit for _, fix in applied.values() for edit in fix.edits], untouched)
         fresh = {at: left for at, each in applied.items() if (left := places.left(*each)) is not None}
         applied = {at: each for at, each in applied.items() if at not in fresh}
@@ -71,9 +75,9 @@ class _Places:
     def __init__(self, model: Model, edits: Sequence[Edit], untouched: Sequence[cst.CSTNode]) -> None:
         self._model = model
         self._reported = {
-            (node.attr.value, model.function(node)): node
+            (_attribute(node), model.function(node)): node
             for node in untouched
-            if isinstance(node, cst.Attribute) and not _is_in_assignment_to(node.attr.value, node, model)
+            if not (isinstance(node, cst.Attribute) and _is_in_assignment_to(node.attr.value, node, model))
         }
         self._statements = {
             model.code(statement): node
@@ -87,14 +91,14 @@ class _Places:
 
     def left(self, node: cst.CSTNode, fix: Fix) -> cst.CSTNode | None:
         """The first expression of the function or class that looks like the one at `node`, has not what the fix gives
-        to that one, and is not changed by any of the edits; of an attribute, any that the rule finds beside it or in
-        the same statement of another function."""
+        to that one, and is not changed by any of the edits; before that, any of its kind in the function whose
+        fix is only shown; of an attribute, any that the rule finds there or in the same statement elsewhere."""
         model = self._model
         if not isinstance(node, (cst.Call, cst.Attribute)) or not _is_made_in_place(node, fix, model):
             return None
-        kept = node.attr.value if isinstance(node, cst.Attribute) else None
-        if kept is not None and (kept, model.function(node)) in self._reported:
-            return self._reported[kept, model.function(node)]
+        kept = _attribute(node)
+        if (reported := self._reported.get((kept, model.function(node)))) is not None:
+            return reported
         statement = model.small_statement(node) if kept is not None else None
         if statement is not None and (same := self._statements.get(model.code(statement))) is not None:
             return same
@@ -135,6 +139,10 @@ class _Places:
         start, end = self._model.span(node)
         at = bisect_left(self._edited, start, key=lambda edited: edited[1])
         return at < len(self._edited) and self._edited[at][0] <= end
+
+
+def _attribute(node: cst.CSTNode) -> str | None:
+    return node.attr.value if isinstance(node, cst.Attribute) else None
 
 
 def _merged(spans: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:

@@ -429,3 +429,29 @@ def test_branches_that_evaluate_and_compute_go_under_one_switch(tail: str, other
     after = fixed(SETUP + IN_BRANCHES.format(tail=tail, other=other), "MEM05", "MEM09")
     assert after.count("with torch.no_grad():") == blocks
     assert ("    with torch.no_grad():\n        if step % 2 == 0:\n" in after) is (blocks == 1)
+
+
+@pytest.mark.parametrize(
+    ("beside", "is_fixed"),
+    [
+        ("pool.put(H(torch.randn(2, 3)))", False),
+        ("pool.put(torch.randn(2, 3))", True),
+        ("F.mse_loss(H(torch.randn(2, 3)), torch.randn(2, 4)).backward()", True),
+    ],
+)
+def test_one_of_several_networks_of_what_only_evaluates(beside: str, is_fixed: bool) -> None:
+    code = (
+        SETUP
+        + f"""\
+from queue import SimpleQueue
+
+G, H, pool = nn.Linear(3, 4), nn.Linear(3, 4), SimpleQueue()
+G.load_state_dict(H.state_dict())
+{beside}
+for i in range(4):
+    a = G(torch.randn(2, 3)).detach().numpy()
+    print(a)
+"""
+    )
+    assert len(findings(code, "MEM05")) == 1
+    assert ("with torch.no_grad():" in fixed(code, "MEM05")) is is_fixed

@@ -403,16 +403,17 @@ def test_no_copy_goes_on_while_another_beside_it_waits(before: str, moved: str) 
     [
         ("torch.randn(3).to(device)", "x, y = x.to(device), y.to(device)", False),
         ("torch.randn(3, device=device)", "x, y = x.to(device), y.to(device)", True),
+        ("torch.randn(3).to(device)", "images, y = x.to(device), y.to(device)", False),
         ("torch.randn(3).to(device)", "images, y = x.cuda(), y.cuda()", True),
     ],
 )
 def test_the_same_copy_of_another_loop_that_waits(noise: str, held_out: str, is_fixed: bool) -> None:
     code = script(
         f"""
-        for x, y in loader:
-            x, y = x.to(device), y.to(device)
+        for x, z in loader:
+            x, z = x.to(device), z.to(device)
             noise = {noise}
-            criterion(model(x) + noise.mean(), y).backward()
+            criterion(model(x) + noise.mean(), z).backward()
 
         with torch.no_grad():
             for x, y in loader:
