@@ -121,6 +121,12 @@ LAYERED = METRIC.replace("{error}", "self.net(x - y)").replace(
 )  # fmt: skip
 
 
+@pytest.mark.parametrize(("how", "count"), [("", 0), (", freeze=False", 1)])
+def test_a_table_from_elsewhere_is_frozen_unless_it_is_told_not_to_be(tmp_path: Path, how: str, count: int) -> None:
+    table = LAYERED.replace("nn.Linear(3, 3)", f"nn.Embedding.from_pretrained(torch.ones(3, 3){how})")
+    assert len(linted(tmp_path, metric=table, main=SHOWN)) == count
+
+
 def test_one_that_has_a_layer_is_a_network(tmp_path: Path) -> None:
     assert len(linted(tmp_path, metric=LAYERED, main=SHOWN)) == 1
 

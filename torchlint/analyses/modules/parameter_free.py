@@ -12,7 +12,7 @@ from torchlint.analyses.modules.constructor_options import arguments_of
 from torchlint.analyses.modules.frozen_classes import switches_itself_off
 from torchlint.semantics import torch_api
 from torchlint.semantics.class_bodies import is_placeholder
-from torchlint.semantics.values import Kind
+from torchlint.semantics.values import Grad, Kind
 from torchlint.semantics.vocabulary import is_parameter_free
 
 if TYPE_CHECKING:
@@ -173,8 +173,8 @@ def _is_switched_off(call: Call) -> bool:
 
 
 def _is_free(made: cst.BaseExpression, value: Value, model: Model, given: Given, around: tuple[str, ...]) -> bool:
-    """Whether a module, which a call makes, has nothing to train."""
-    if is_parameter_free(value.ref or ""):
+    """Whether a module, which a call makes, has nothing to train, as `nn.Embedding.from_pretrained(table)` has."""
+    if is_parameter_free(value.ref or "") or value.grad is Grad.DETACHED:
         return True
     behind = model.class_behind(value.ref) if value.ref else None
     if behind is None:
