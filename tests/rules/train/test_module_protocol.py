@@ -149,6 +149,17 @@ class Detector:
         self.net.setInput(blob)
         return torch.from_numpy(self.net.forward())
 """,
+    "a compiled extension": """\
+from torch.utils.cpp_extension import load
+
+class Block(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.kernel = load(name="kernel", sources=["kernel.cu"])
+
+    def forward(self, x):
+        return self.kernel.forward(x)
+""",
     "a remote module": """\
 from torch.distributed import rpc
 

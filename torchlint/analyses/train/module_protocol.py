@@ -23,7 +23,8 @@ _DROPOUTS = tuple(
 )
 # Packages whose modules do more than run `forward` when they are called, or are no modules of torch.
 _CALLED_OTHERWISE = re.compile(r"(gpytorch|botorch|linear_operator|pyro|keras|tensorflow|torch\.distributed)\.")
-_REMOTE = re.compile(r"torch\.distributed(\.| import )rpc\b|\bRemoteModule\b")
+# What files mention that call the `forward` of an object elsewhere, or of a compiled extension.
+_OTHER_FORWARDS = re.compile(r"torch\.distributed(\.| import )rpc\b|\bRemoteModule\b|\bcpp_extension\b")
 _REGISTERING = frozenset({"add_module", "register_module", "parameters", "named_parameters", "_modules"})
 _PLAIN_USES = frozenset({"append", "extend", "insert"})
 _ANY = "torch.nn.Module"  # one of its classes, as in `getattr(nn, name)(...)`
@@ -123,7 +124,7 @@ def _passes_for_module(model: Model, call: Call) -> bool:
     value, binding = call.receiver_value, model.binding(call.receiver) if call.receiver is not None else None
     if binding is None or binding.cls is None or not binding.cls.is_module or not call.arguments:
         return False
-    if not _runs_forward(model, binding.cls) or _REMOTE.search(model.source.text):
+    if not _runs_forward(model, binding.cls) or _OTHER_FORWARDS.search(model.source.text):
         return False
     if value.kind is not Kind.UNKNOWN and (value.kind is not Kind.INSTANCE or model.class_behind(value.ref or "")):
         return False
