@@ -76,6 +76,8 @@ def _check(found: Evaluation, model: Model) -> None:
         raise NoFixError(f"`{model.code(other)}` is a part of the same evaluation, and keeps its graph")
     if is_statement and _is_split(region, model):
         raise NoFixError("another branch evaluates, too, and one switch around them all is for you to set")
+    if found.extent is Extent.FUNCTION and found.forward.function.name == "__init__":
+        raise NoFixError("a constructor is there for more than its evaluation, and where that ends is for you to say")
     if found.extent is Extent.PHASE and _is_scattered(found, model):
         raise NoFixError("the function evaluates in several places, and one switch for them all is for you to set")
 
@@ -99,6 +101,8 @@ def _region_edits(rewriter: Rewriter, model: Model, found: Evaluation, name: str
         return [rewriter.decorate(region, f"@{name}()"), *cuts, *_without_bare(found, rewriter)]
     header = f"with {name}({found.phase or ''}):"
     blocks = _blocks(model, found)
+    if len(blocks) > 1 and found.phase is None and _only_evaluates(found.forward.function, model):
+        raise NoFixError("it evaluates in several places, and one switch for them all is for you to set")
     for line in chain.from_iterable(blocks):
         _check_was_not_taken_out(line)
     if found.phase is not None and any(_is_decided(block[0], found.phase, model) for block in blocks):

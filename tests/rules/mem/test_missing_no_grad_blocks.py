@@ -455,3 +455,32 @@ for i in range(4):
     )
     assert len(findings(code, "MEM05")) == 1
     assert ("with torch.no_grad():" in fixed(code, "MEM05")) is is_fixed
+
+
+@pytest.mark.parametrize(("other", "is_fixed"), [("print(H(x).detach().numpy())", False), ("print(x)", True)])
+def test_several_places_of_a_loop_that_only_evaluates(other: str, is_fixed: bool) -> None:
+    code = SETUP + "G, H, names = nn.Linear(3, 4), nn.Linear(3, 4), []\nG.load_state_dict(H.state_dict())\n"
+    code += "for i in range(9):\n    x = torch.randn(2, 3)\n    a = G(x)\n    print(a.detach().numpy())\n"
+    code += f"    if i > 3:\n        {other}\n" + "    names.append(i)\n" * 12
+    assert len(findings(code, "MEM05")) == 1
+    assert ("with torch.no_grad():" in fixed(code, "MEM05")) is is_fixed
+
+
+@pytest.mark.parametrize(("name", "is_fixed"), [("__init__", False), ("label", True)])
+def test_a_constructor_gets_no_decorator(name: str, is_fixed: bool) -> None:
+    code = (
+        SETUP
+        + f"""\
+class Labelled(torch.utils.data.Dataset):
+    def {name}(self, rows):
+        net = nn.Linear(4, 2)
+        net.load_state_dict(torch.load("labeler.pt", weights_only=True))
+        net.eval()
+        probs = []
+        for x, _ in loader:
+            probs.append(net(x).softmax(1).data.numpy())
+        self.probs, self.rows = probs, rows
+"""
+    )
+    assert len(findings(code, "MEM05")) == 1
+    assert ("@torch.no_grad()" in fixed(code, "MEM05")) is is_fixed

@@ -328,3 +328,22 @@ def test_what_an_evaluation_shows_of_each_batch_is_its_result(backward: str, is_
         """
     (finding,) = findings(code, "SYNC04")
     assert (finding.fix is not None) is is_fixed
+
+
+@pytest.mark.parametrize(("every", "is_fixed"), [("total % args.save_every", False), ("total > args.steps", True)])
+def test_a_loop_that_has_an_interval_of_its_own(every: str, is_fixed: bool) -> None:
+    code = f"""
+        import torch
+
+        def run(net, loader, args, total):
+            net.cuda()
+            for step, (x, y) in enumerate(loader):
+                loss = torch.nn.functional.cross_entropy(net(x.cuda()), y.cuda())
+                loss.backward()
+                print(loss)
+                total += 1
+                if {every}:
+                    torch.save(net.state_dict(), "net.pt")
+        """
+    (finding,) = findings(code, "SYNC04")
+    assert (finding.fix is not None) is is_fixed
