@@ -57,6 +57,7 @@ def fit(model, optimizer, data):
 """
 BY_NEXT = "batches = again(loader)\n    for step in range(9):\n        (batch,) = next(batches)"
 BY_LOOP = "for (batch,) in again(loader):"
+IN_WHILE = "batches = again(loader)\n    while len(seen) < 9:\n        (batch,) = next(batches)"
 HEAD = "import torch\nfrom torch.utils.data import DataLoader, DistributedSampler\n"
 
 
@@ -71,7 +72,7 @@ def _epochs(code: str) -> list[Any]:
 
 
 @pytest.mark.parametrize("generator", [FOR, FROM])
-@pytest.mark.parametrize("draws", [BY_NEXT, BY_LOOP])
+@pytest.mark.parametrize("draws", [BY_NEXT, BY_LOOP, IN_WHILE])
 def test_each_round_gets_an_order_of_its_own(generator: str, draws: str) -> None:
     code = HEAD + generator + TRAIN.format(draws=draws)
     after = fixed(code, "DIST02", unsafe=True)

@@ -109,3 +109,71 @@ def test_the_call_of_another_file_says_so(tmp_path: Path, train: str, count: int
     (tmp_path / "fit.py").write_text(user)
     source = Source.from_text(maker, tmp_path / "maker.py")
     assert len(lint(source, Settings.selecting("DIST02"), strict=True, project=Project())) == count
+
+
+HELPED = """
+from torch.utils.data import DataLoader, DistributedSampler
+
+
+def chosen(data, shuffle):
+    {returned}
+
+
+def fit(model, optimizer, train, test, world):
+    loader = DataLoader(train, 8, sampler=chosen(train, shuffle={train}))
+    tests = DataLoader(test, 8, sampler=chosen(test, shuffle=False))
+    for epoch in range(9):
+        for x, y in loader:
+            optimizer.zero_grad()
+            (model(x) - y).square().mean().backward()
+            optimizer.step()
+        print(sum(model(x).sum() for x, y in tests))
+"""
+AT_ONCE = "return DistributedSampler(data, shuffle=shuffle)"
+IF_ANY = "sampler = DistributedSampler(data, shuffle=shuffle) if data.parts > 1 else None\n    return sampler"
+
+
+@pytest.mark.parametrize("returned", [AT_ONCE, IF_ANY])
+@pytest.mark.parametrize(("train", "count"), [("True", 1), ("False", 0), ("world > 1", 0)])
+def test_a_helper_is_told_whether_its_sampler_shuffles(returned: str, train: str, count: int) -> None:
+    found = findings(HELPED.format(returned=returned, train=train), "DIST02")
+    assert len(found) == count
+
+
+def test_a_helper_that_always_shuffles_is_told_of_once() -> None:
+    code = HELPED.format(returned="return DistributedSampler(data)", train="True").replace("chosen(test", "set(test")
+    assert len(findings(code.replace(", shuffle=True", "").replace("data, shuffle)", "data)"), "DIST02")) == 1
+
+
+SPLIT = """
+from torch.utils.data import DataLoader, DistributedSampler
+
+
+def sampler_of(data):
+    return DistributedSampler(data)
+
+
+def make(data, shuffle=True):
+    return DataLoader(data, 8, sampler=sampler_of(data))
+{more}
+"""
+FAR = """
+from maker import make
+
+
+def fit(model, optimizer, data):
+    loader = make(data)
+    for epoch in range(9):
+        for x, y in loader:
+            optimizer.zero_grad()
+            (model(x) - y).square().mean().backward()
+            optimizer.step()
+"""
+
+
+@pytest.mark.parametrize(("more", "count"), [("", 1), ("\n\ndef other(data):\n    return sampler_of(data)\n", 0)])
+def test_a_helper_makes_the_sampler_of_what_is_made_for_another_file(tmp_path: Path, more: str, count: int) -> None:
+    (tmp_path / "maker.py").write_text(SPLIT.format(more=more))
+    (tmp_path / "fit.py").write_text(FAR)
+    source = Source.from_text(SPLIT.format(more=more), tmp_path / "maker.py")
+    assert len(lint(source, Settings.selecting("DIST02"), strict=True, project=Project())) == count

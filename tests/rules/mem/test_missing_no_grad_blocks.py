@@ -214,6 +214,16 @@ def test_nothing_is_switched_where_its_phase_is_decided_already() -> None:
     assert fixed(code, "MEM05", "MEM09") == code
 
 
+@pytest.mark.parametrize(
+    ("other", "count"),
+    [("with torch.no_grad():\n                    out = model(x, y)", 0), ("out = model(x, None)", 1)],
+)
+def test_a_network_that_runs_in_the_phase_that_goes_back_has_its_gradients(other: str, count: int) -> None:
+    code = LONG.replace("out = model(x, None)", other)
+    code = SETUP + code.format(first="out = model(x, y)", filler="            print()\n")
+    assert len(findings(code, "MEM05", "MEM09")) == count
+
+
 DROPPED = """
 def train(model, valid_loader):
     for x, y in valid_loader:

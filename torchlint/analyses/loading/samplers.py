@@ -37,15 +37,16 @@ def shuffles(sampler: Call) -> bool:
 
 
 def lent_samplers(model: Model) -> Iterator[tuple[Call, Call]]:
-    """Calls of functions of other files that return a shuffling sampler, or another one where nothing is distributed,
-    each with the loader that alone gets it."""
+    """Calls of functions of other files, or of functions of this one that they tell to shuffle, which return a
+    shuffling sampler, or another one where nothing is distributed, each with the loader that alone gets it."""
     for loader in model.calls:
         sampler = loader.argument("sampler", 3).node if makes_loader(loader, model) else None
         maker = _only_source(model, sampler, loader) if sampler is not None else None
-        if maker is None or maker.foreign is None:
+        function = (maker.target or maker.foreign) if maker is not None else None
+        if maker is None or function is None:
             continue
-        home = model.home(maker)
-        if home is not None and "set_epoch" not in home.source.text and _lends(model, maker, home, maker.foreign):
+        home = model.home(maker) if maker.target is None else model
+        if home is not None and "set_epoch" not in home.source.text and _lends(model, maker, home, function):
             yield maker, loader
 
 
@@ -63,8 +64,11 @@ def _only_source(model: Model, sampler: cst.BaseExpression, loader: Call) -> Cal
 
 
 def _lends(model: Model, maker: Call, home: Model, function: Function) -> bool:
-    returned = {statement.value for statement in function.returns}
+    values = [home.value(statement.value) for statement in function.returns if statement.value is not None]
+    returned = frozenset[cst.CSTNode]().union(*(value.origins for value in values))
     made = [call for call in home.calls_to(SAMPLER) if call.function is function and call.node in returned]
+    if home is model and any(map(shuffles, made)):
+        return False  # the sampler itself is told of
     return bool(made) and all(Told(maker, model, function, home).shuffles(call) for call in made)
 
 

@@ -176,7 +176,7 @@ def _is_trained_on(batches: Call, model: Model) -> bool:
             binding = model.binding(target)
             places += binding.reads if binding is not None else []
     for steps in model.loops:
-        if _trains(steps, model) and not set(walk(steps.iterable)).isdisjoint(places):  # type: ignore[arg-type]
+        if _trains(steps, model) and steps.iterable and not set(walk(steps.iterable)).isdisjoint(places):
             return True
     return any(
         any(arg.value in places for arg in drawn.arguments)
@@ -204,7 +204,7 @@ def _passes(loader: Call, model: Model) -> Iterator[tuple[cst.BaseExpression, It
 
 
 def _trains(loop: Loop, model: Model) -> bool:
-    if loop.role is not Role.STEPS or loop.iterable is None:
+    if loop.role is not Role.STEPS:
         return False
     effects = model.effects(loop)
     return bool(effects.optimizer_steps) or "optimizer_steps" in effects.elsewhere
@@ -212,7 +212,8 @@ def _trains(loop: Loop, model: Model) -> bool:
 
 def _iterates(loop: Loop, loader: Call, model: Model) -> bool:
     iterable = loop.iterable
-    assert iterable is not None
+    if iterable is None:
+        return False
     return loader.node in loop.iterates.origins or any(
         loader.node in value.origins and value.kind in (Kind.LOADER, Kind.ITERATOR)
         for node in walk(iterable)
@@ -263,8 +264,8 @@ def _made_again(sampler: Call, loader: Call, epochs: Loop, model: Model) -> bool
 def _epochs_of_callers(sampler: Call, loader: Call, model: Model) -> StaleSampler | None:
     """The epochs of a file that gets the loader from a function of this one, or of this file, where a call says whether
     to shuffle; nowhere there does anybody set any epoch."""
-    function = sampler.function
-    if loader.function is not function or function.is_module or function.cls is not None:
+    function = loader.function
+    if not _is_made_for(sampler, function) or function.is_module or function.cls is not None:
         return None
     if shuffles(sampler) and function.callers:
         return None
@@ -284,6 +285,13 @@ def _epochs_of_callers(sampler: Call, loader: Call, model: Model) -> StaleSample
             made = {node for value in reached for node in model.value(_part(value, places[0])).origins}
             return replace(found, only=all(node is loader.node or not told.may_reach(node) for node in made))
     return None
+
+
+def _is_made_for(sampler: Call, function: Function) -> bool:
+    """Whether a function makes a sampler, or is the only one that calls a helper which does nothing else."""
+    maker = sampler.function
+    only = {caller.function for caller in maker.callers} == {function} and not maker.foreign_callers
+    return maker is function or (only and maker.cls is None and not sampler.loops())
 
 
 def _sets_epochs(source: Source) -> bool:
@@ -315,13 +323,13 @@ def _epochs_with(
     if kept is None or home.frameworks & SET_EPOCH:
         return None
     for steps in home.loops:
-        if not _trains(steps, home) or not comes_from(steps.iterable, kept, home, wrapped=True):
+        drawn_from = steps.iterable if _trains(steps, home) else None
+        if drawn_from is None or not comes_from(drawn_from, kept, home, wrapped=True):
             continue
         for epochs in outer_loops(steps, home):
             again = epochs in call.loops() or epochs in loops_around_calls(call.function, home)
             if epochs.role is Role.EPOCHS and not again:
-                assert steps.iterable is not None
-                return StaleSampler(sampler, loader, steps.iterable, epochs, home if home is not model else None, kept)
+                return StaleSampler(sampler, loader, drawn_from, epochs, home if home is not model else None, kept)
     return None
 
 

@@ -30,10 +30,17 @@ def training_phase(model: Model, forward: Call) -> tuple[cst.CSTNode, str] | Non
         guard = guards.pop() if len(guards) == 1 else None
         if guard is None or (loop is not None and _is_changed_in(model, guard.node, loop)):
             return None
-        if any(other.node is guard.node for other in model.guards(forward.node, inside=loop)):
+        found = condition(guard, model)
+        if found in _conditions(model, forward, loop):
             return None
-        return loop.node if loop is not None else model.statement(forward.node), condition(guard, model)
+        return loop.node if loop is not None else model.statement(forward.node), found
     return None
+
+
+def _conditions(model: Model, forward: Call, loop: Loop | None) -> set[str]:
+    """What holds where the forward pass runs, be it asked once more around the backward pass."""
+    guards = model.guards(forward.node, inside=loop)
+    return {condition(guard, model) for guard in guards if separates_phases(guard, model)}
 
 
 def _is_switched_by_callers(model: Model, function: Function) -> bool:
