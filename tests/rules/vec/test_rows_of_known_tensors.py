@@ -377,3 +377,35 @@ def moved(batch):
 )
 def test_the_parts_of_what_was_found_to_be_a_list_are_no_rows(asked: str, found: int) -> None:
     assert len(findings(MOVED.format(asked=asked), "VEC01")) == found
+
+
+LAYERS = """\
+class Pair(torch.nn.Module):
+    def forward(self, x):
+        return [x, x + 1]
+
+class Net(torch.nn.Module):
+    def __init__(self, sizes):
+        super().__init__()
+        self.layers = torch.nn.Sequential({layers}).cuda()
+
+    def forward(self, x: torch.Tensor, target: torch.Tensor):
+        found = self.layers(x)
+        total = 0.0
+        for i in range(x.size(0)):
+            total = total + (found[i] * target[i]).sum()
+        return total
+"""
+
+
+@pytest.mark.parametrize(
+    ("layers", "count"),
+    [
+        ("torch.nn.Linear(8, 4), torch.nn.Tanh()", 1),
+        ("Pair(), torch.nn.Tanh()", 1),
+        ("*[torch.nn.Linear(a, b) for a, b in sizes]", 1),
+        ("torch.nn.Linear(8, 4), Pair()", 0),
+    ],
+)
+def test_layers_one_after_another_return_a_tensor(layers: str, count: int) -> None:
+    assert len(findings(HEAD + LAYERS.format(layers=layers), *ROW_RULES)) == count

@@ -131,7 +131,17 @@ class Certainty:
         name = call.callee or ""
         if name.startswith("torch.Tensor.") or call.callee is None:  # what is taken for a tensor may be a dict
             return is_tensor_method(call.method or "")
+        if name == "torch.nn.Sequential":
+            return one and self._ends_in_layer(call)
         return layer_returns_tensor(name) or (returns_tensor(name) and not returns_several(name))
+
+    def _ends_in_layer(self, call: Call) -> bool:
+        """Of layers one after another only the last may return several things, where it is a class of the program."""
+        network = self._model.value(call.node.func)
+        made = [self._model.call(origin) for origin in network.origins if isinstance(origin, cst.Call)]
+        last = [maker.node.args[-1] for maker in made if maker.callee == "torch.nn.Sequential" and maker.node.args]
+        refs = [self._model.value(arg.value).ref for arg in last if not arg.star]
+        return all(ref is None or ref.startswith("torch.") for ref in refs)
 
     def _is_moved_part(self, call: Call) -> bool:
         """`y.to(device)` of `for x, y in loader`. A batch as a whole may be an object that knows how to move."""
