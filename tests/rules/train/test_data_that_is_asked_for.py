@@ -26,6 +26,17 @@ def test_what_may_have_no_data_is_no_tensor(test: str, found: int) -> None:
 
 
 @pytest.mark.parametrize(
+    ("kinds", "found"), [("Masked", 0), ("(Masked, Packed)", 0), ("(list, Masked)", 1), ("torch.Tensor", 1)]
+)
+def test_what_may_be_of_another_class_is_no_tensor(kinds: str, found: int) -> None:
+    code = (
+        "import torch\nfrom masks import Masked, Packed\n\ndef joined(x):\n"
+        f"    assert isinstance(x, {kinds})\n    return x.data.contiguous().unsqueeze(0)\n"
+    )
+    assert len(findings(code, "TRAIN10")) == found
+
+
+@pytest.mark.parametrize(
     ("element", "fixes"),
     [
         ("rows[0, 1, 2].data[0]", 0),

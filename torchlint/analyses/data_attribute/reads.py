@@ -62,6 +62,7 @@ _TORCH = re.compile(r"^\s*(import|from)\s+torch|\btorch\.", re.MULTILINE)
 _PROPERTY = re.compile(r"^[ \t]+@(functools\.)?(cached_)?property\s+def data\(self\b", re.MULTILINE)
 # Their objects hold a tensor, or many, as `data`, and have many of its methods.
 _WRAPPING = re.compile(r"^[ \t]*(from|import)[ \t]+(tensordict|lietorch|pypose|torchio)\b", re.MULTILINE)
+_LANGUAGE = frozenset({"torch", "numpy", "builtins", "collections", "typing", "numbers"})
 _PACKING = re.compile(r"torch\.nn\.utils\.rnn\.(pack_\w+|PackedSequence)")
 
 
@@ -110,11 +111,22 @@ def unclear_reads(model: Model) -> Iterator[cst.Attribute]:
             yield node
 
 
-def _asked_for_data(model: Model) -> set[tuple[Function, str]]:
-    """What a function asks for an attribute `data` first, which tensors always have: `hasattr(obj, "data")`."""
-    asked = (call for call in model.calls_to("builtins.hasattr") if len(call.arguments) == 2)
-    about_data = (call for call in asked if string_value(call.arguments[1].value) == "data")
-    return {(call.function, model.code(call.arguments[0].value)) for call in about_data}
+def _asked_whether_other(model: Model) -> set[tuple[Function, str]]:
+    """What a function asks for an attribute `data` first, which tensors always have: `hasattr(obj, "data")`; or
+    whether it is of a class that is neither of torch nor of the language: `isinstance(x, MaskedBatch)`."""
+    asked = [call for call in model.calls_to("builtins.hasattr", "builtins.isinstance") if len(call.arguments) == 2]
+    return {
+        (call.function, model.code(call.arguments[0].value))
+        for call in asked
+        if string_value(call.arguments[1].value) == "data"
+        or (call.callee == "builtins.isinstance" and _is_of_neither(call.arguments[1].value, model))
+    }
+
+
+def _is_of_neither(classes: cst.BaseExpression, model: Model) -> bool:
+    each = [element.value for element in classes.elements] if isinstance(classes, cst.Tuple) else [classes]
+    homes = {(model.qualified(one) or "").partition(".")[0] for one in each}
+    return homes.isdisjoint(_LANGUAGE)
 
 
 def _plain_reads(model: Model) -> list[tuple[cst.Attribute, Value, Chain]]:
@@ -133,7 +145,8 @@ def _plain_reads(model: Model) -> list[tuple[cst.Attribute, Value, Chain]]:
         if not (is_made_in_sight or is_leaf_attribute(node.value)) and model.once(_knows_wrappers):
             continue  # what it is, its name and its use say: a wrapper of a tensor has much in common with one
         chain = Chain(model, node)
-        if _is_dict(chain) or (model.function(node), model.code(node.value)) in model.once(_asked_for_data):
+        is_asked = (model.function(node), model.code(node.value)) in model.once(_asked_whether_other)
+        if _is_dict(chain) or (is_asked and not is_made_in_sight):
             continue
         if isinstance(model.parent(chain.end), cst.Expr) and chain.end is node and not model.source.is_notebook:
             continue  # a statement that does nothing
