@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 _MOST_BYTES = 400_000  # a longer file is no module that others import from, but data or generated
 _CHARACTERS_KEPT = 4_000_000  # of files whose trees and models are kept: each takes some 90 bytes
 _DEPTH = 12
+_MOST_ASKED = 500
 _IMPORT_LINE = re.compile(rb"^[ \t]*(?:from|import)[ \t][^\n(]*(?:\([^)]*\))?", re.MULTILINE)
 _WORD = re.compile(rb"\w+")
 _Said = TypeVar("_Said")
@@ -196,7 +197,7 @@ class Project:
         if found is None:
             return None
         file, rest = found
-        return self._member(file, rest, _DEPTH) if rest else self._put_in_place(file) or Place(file)
+        return self._member(file, rest, set()) if rest else self._put_in_place(file) or Place(file)
 
     def _put_in_place(self, file: str) -> Place | None:
         """What a package has under the name of one of its modules: `from .net import net` puts a class there."""
@@ -204,23 +205,29 @@ class Project:
         package, stem = os.path.join(folder, "__init__.py"), name.removesuffix(".py")
         if package == file or "__init__.py" not in self._files.names_in(folder) or not self._mentions(package, stem):
             return None
-        place = self._member(package, (stem,), _DEPTH)
+        place = self._member(package, (stem,), set())
         return place if place is not None and place.name else None
 
-    def starred(self, importer: str, module: str, name: str, depth: int = _DEPTH) -> str | None:
+    def starred(self, importer: str, module: str, name: str) -> str | None:
         """What a star import of a file of the project brings in under a name that this file itself imports from outside
         of the project: `torch`, of a helper module that imports it.
         """
-        found = self._module(importer, module)
-        if found is None or found[1] or depth == 0:
-            return None
-        contents = self.outline(found[0])
-        definition = contents.names.get(name)
-        if definition is None:
-            deeper = (self.starred(found[0], star, name, depth - 1) for star in contents.stars)
-            return next((imported for imported in deeper if imported is not None), None)
-        is_outside = definition.kind == "import" and self._module(found[0], definition.imported) is None
-        return definition.imported if is_outside and not definition.imported.startswith(".") else None
+        asked: set[str] = set()  # files may import everything of one another in circles
+        waiting = [(importer, module)]
+        while waiting:
+            found = self._module(*waiting.pop())
+            if found is None or found[1] or found[0] in asked:
+                continue
+            asked.add(found[0])
+            contents = self.outline(found[0])
+            definition = contents.names.get(name)
+            if definition is None:
+                waiting += [(found[0], star) for star in reversed(contents.stars)]
+                continue
+            is_outside = definition.kind == "import" and self._module(found[0], definition.imported) is None
+            if is_outside and not definition.imported.startswith("."):
+                return definition.imported
+        return None
 
     def _module(self, importer: str, dotted: str) -> tuple[str, tuple[str, ...]] | None:
         """The file of the longest part of `dotted` that is a module, and the names behind it."""
@@ -301,40 +308,41 @@ class Project:
             folder = os.path.join(folder, part)
         return best
 
-    def _member(self, file: str, names: tuple[str, ...], depth: int) -> Place | None:
-        """`names[0]` of a file and what lies behind it."""
-        if depth == 0:
+    def _member(self, file: str, names: tuple[str, ...], asked: set[tuple[str, tuple[str, ...]]]) -> Place | None:
+        """`names[0]` of a file and what lies behind it; no file is asked twice, wherever others import it from."""
+        if (file, names) in asked or len(asked) > _MOST_ASKED:
             return None
+        asked.add((file, names))
         first, rest = names[0], names[1:]
         if not self._mentions(file, first):
-            return self._submodule(file, names, depth)
+            return self._submodule(file, names, asked)
         contents = self.outline(file)
         definition = contents.names.get(first)
         if definition is None:
             for star in contents.stars:
                 found = self._module(file, star)
-                if found is not None and not found[1] and (place := self._member(found[0], names, depth - 1)):
+                if found is not None and not found[1] and (place := self._member(found[0], names, asked)):
                     return place
-            return self._submodule(file, names, depth)
+            return self._submodule(file, names, asked)
         if definition.kind != "import":
             return Place(file, ".".join(names), definition if not rest else None)
         found = self._module(file, ".".join([definition.imported, *rest]))
         if found is None:
             return None
-        return self._member(found[0], found[1], depth - 1) if found[1] else Place(found[0])
+        return self._member(found[0], found[1], asked) if found[1] else Place(found[0])
 
     def _mentions(self, file: str, name: str) -> bool:
         """Whether the file can define or hand on the name at all; cheaper than its outline."""
         source = self.source(file)
         return source is not None and (name in source.text or "import *" in source.text)
 
-    def _submodule(self, file: str, names: tuple[str, ...], depth: int) -> Place | None:
+    def _submodule(self, file: str, names: tuple[str, ...], asked: set[tuple[str, tuple[str, ...]]]) -> Place | None:
         if not file.endswith("__init__.py"):
             return None
         found = self._below(os.path.dirname(file), list(names))
         if found is None or found[0] == file:
             return None
-        return self._member(found[0], found[1], depth - 1) if found[1] else Place(found[0])
+        return self._member(found[0], found[1], asked) if found[1] else Place(found[0])
 
     # -- classes -----------------------------------------------------------------------------------------------------
 
@@ -377,19 +385,22 @@ class Project:
 
     # -- importers ---------------------------------------------------------------------------------------------------
 
-    def is_taken(self, file: str, name: str, depth: int = _DEPTH) -> bool:
+    def is_taken(self, file: str, name: str) -> bool:
         """Whether another file takes a name of the top level of a file, by itself or with all others."""
-        module = self.module_name(file).rpartition(".")[2]
-        for other in self.files_importing(file, frozenset({module})):
-            contents, source = self.outline(other), self.source(other)
-            text = source.text if source is not None else ""
-            imported = [definition.imported.split(".")[-2:] for definition in contents.names.values()]
-            if [module, name] in imported or f"{module}.{name}" in text:
-                return True
-            if any(star.rpartition(".")[2] == module and self._may_be(file, other, star) for star in contents.stars):
-                is_read = source is not None and name not in contents.names and name in self.once(source, _names_used)
-                if is_read or depth == 0 or self.is_taken(other, name, depth - 1):
+        handing_on = [file]
+        for at in handing_on:  # it grows while the loop runs
+            module = self.module_name(at).rpartition(".")[2]
+            for other in self.files_importing(at, frozenset({module})):
+                contents, source = self.outline(other), self.source(other)
+                text = source.text if source is not None else ""
+                imported = [definition.imported.split(".")[-2:] for definition in contents.names.values()]
+                if [module, name] in imported or f"{module}.{name}" in text:
                     return True
+                if any(star.rpartition(".")[2] == module and self._may_be(at, other, star) for star in contents.stars):
+                    if source is not None and name not in contents.names and name in self.once(source, _names_used):
+                        return True
+                    if other not in handing_on:
+                        handing_on.append(other)
         return False
 
     def is_published(self, file: str, name: str) -> bool:
