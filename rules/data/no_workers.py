@@ -18,8 +18,8 @@ class NoWorkers(Rule):
 
     Finds data loaders without `num_workers`, or with `num_workers=0`, in a file that sends their batches to a GPU, one
     after the other. Loaders of tensors that are in memory already, of graphs and of streams are left out, those of
-    datasets of which neither the class nor a transform is in sight, or which hold a file open, tests, loaders of one
-    batch, and loaders with `num_workers=0` that are made anew for each input.
+    datasets of which neither the class nor a transform is in sight, or which hold a file open or keep the samples that
+    they have read, tests, loaders of one batch, and loaders with `num_workers=0` that are made anew for each input.
 
     ## Why is this bad
 
@@ -104,7 +104,7 @@ class NoWorkers(Rule):
     triggers = ("Loader",)
 
     def check(self, model: Model) -> Iterator[Report]:
-        from torchlint.analyses.data.own_process import reads_on_in_file
+        from torchlint.analyses.data.own_process import reads_on_in_file, returns_what_it_kept
         from torchlint.analyses.loading.datasets import Memory
         from torchlint.analyses.loading.feeding import reach
         from torchlint.analyses.loading.loaders import loaders
@@ -112,7 +112,7 @@ class NoWorkers(Rule):
         for loader in loaders(model):
             if loader.workers != 0 or loader.is_explained or loader.is_set_elsewhere or loader.is_one_batch:
                 continue
-            if loader.is_made_per_input or reads_on_in_file(loader):
+            if loader.is_made_per_input or reads_on_in_file(loader) or returns_what_it_kept(loader):
                 continue
             certainty, where = reach(loader), loader.memory()
             if where is Memory.READ and certainty is not None:

@@ -20,6 +20,7 @@ from torchlint.semantics.values import NONE, NUMBER, STRING, UNKNOWN, Grad, Kind
 _DATA_PARALLEL = "torch.nn.parallel.data_parallel"
 _DATES = frozenset({"time.ctime", "time.asctime", "time.strftime"})
 _RECORDS = frozenset({"time.localtime", "time.gmtime", "time.strptime", "math.frexp", "math.modf"})
+_OBJECTS_RECEIVED = re.compile(r"torch\.distributed\.\w*_object(_list)?")
 _NEUTRAL = re.compile(r"(math|time|os|json|random|logging|re|sys)\.")
 
 
@@ -63,6 +64,8 @@ class LibraryCalls(Expressions):
             return self._partial(call, first, given)
         if name == "torch.autograd.grad":
             return self._gradients(given)
+        if _OBJECTS_RECEIVED.fullmatch(name):
+            self._receive(call)
         entry = words.function(name)
         if entry is not None:
             return torch_results.torch_function(entry, given, self.grad)
@@ -146,6 +149,13 @@ class LibraryCalls(Expressions):
             return Value(kind, ref=name, pinned=is_pinned, origins=origins)
         held = self.elements(first) if name == "torch.nn.ModuleList" and first is not None else UNKNOWN
         return Value(kind, ref=name, element=held if held.kind is Kind.MODULE else None, origins=origins)
+
+    def _receive(self, call: Call) -> None:
+        """`all_gather_object(found, mine)` puts what other processes have into a list."""
+        for arg in call.node.args:
+            binding = self.scopes.bindings.get(arg.value)
+            if binding is not None and self.values[arg.value].kind is Kind.LIST:
+                self.write(binding, self.values[arg.value].but(items=None, element=UNKNOWN))
 
     @staticmethod
     def _variable(first: Value, given: Arguments) -> Value:

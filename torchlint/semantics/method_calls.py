@@ -40,7 +40,7 @@ class MethodCalls(LibraryCalls):
 
     def _method(self, call: Call, receiver: Value, method: str, given: Arguments) -> Value:
         match receiver.kind:
-            case Kind.TENSOR | Kind.BATCH if method in _OF_STRINGS_ALONE:  # an entry of the batch that is a text
+            case Kind.TENSOR | Kind.BATCH | Kind.UNKNOWN if method in _OF_STRINGS_ALONE:  # an entry of a batch, perhaps
                 return string_method(method)
             case Kind.TENSOR | Kind.BATCH:
                 call.callee = f"torch.Tensor.{method}"

@@ -184,6 +184,8 @@ def join(a: Value, b: Value, depth: int = 0) -> Value:
         return tensor.but(optional=True)
     if pair == {Kind.BATCH, Kind.TENSOR}:
         kind = Kind.TENSOR
+    elif pair == {Kind.LIST, Kind.TUPLE}:
+        kind = Kind.LIST
     elif a.kind is not b.kind or _calls_differ(a, b):
         return Value(place=_join_place(a.place, b.place), origins=a.origins | b.origins)
     else:

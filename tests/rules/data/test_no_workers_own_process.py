@@ -83,6 +83,23 @@ def test_workers_would_part_a_file_that_is_read_on_in(made: str, count: int) -> 
 
 
 @pytest.mark.parametrize(
+    ("item", "count"),
+    [
+        ("if i in self.cache:\n            return self.cache[i]", 0),
+        ("if i not in self.cache:\n            self.start()", 0),
+        ("if self.cache[i] is not None:\n            return self.cache[i]", 0),
+        ("sample = self.cache.get(i)", 0),
+        ("if i in self.files:\n            return self.cache[i]", 1),
+        ("print(len(self.cache))", 1),
+    ],
+)
+def test_what_was_read_once_and_kept_is_not_waited_for(item: str, count: int) -> None:
+    item += "\n        self.cache[i] = torch.load(self.files[i])"
+    training = TRAINING.replace("from samples import Samples\n", "")
+    assert len(findings(SAMPLES.format(made="self.cache = {}", item=item) + training, "DATA01")) == count
+
+
+@pytest.mark.parametrize(
     ("listed", "size", "count"),
     [
         ("[path]", "", 0),

@@ -360,46 +360,6 @@ def test_an_object_of_another_file_copies_what_it_is_given(
     assert [finding.line for finding in found] == lines
 
 
-PADDED = """\
-import torch
-
-
-class Padded:
-    def __init__(self, rows):
-        self.rows = rows
-
-    def to(self, device):
-        return Padded(self.rows.to(device))
-{}
-
-def collate(samples):
-    return Padded(torch.stack(samples))
-"""
-NESTED = PADDED.replace(
-    "return Padded(torch.stack(samples))", "samples[0] = padded(samples[0])\n    return tuple(samples)"
-)
-NESTED += "\n\ndef padded(rows):\n    rows = torch.stack(rows)\n    return Padded(rows)\n"
-PINNED = "\n    def pin_memory(self):\n        return Padded(self.rows.pin_memory())\n"
-
-
-@pytest.mark.parametrize("is_in_other_file", [True, False])
-@pytest.mark.parametrize("method", [PINNED, ""])
-@pytest.mark.parametrize("padding", [PADDED, NESTED])
-def test_batches_of_an_own_class_are_pinned_by_its_own_method_alone(
-    tmp_path: Path, padding: str, method: str, is_in_other_file: bool
-) -> None:
-    (tmp_path / "pyproject.toml").touch()
-    made = padding.format(method)
-    (tmp_path / "padding.py").write_text(made)
-    loop = "from trainer import Trainer\nTrainer(model, device).fit(loader)\n"
-    taken = "from padding import collate\n" if is_in_other_file else made
-    main = HEADER + taken + "loader = DataLoader(images, 4, num_workers=4, collate_fn=collate)\n" + loop
-    (tmp_path / "main.py").write_text(main)
-    source = Source.read(tmp_path / "main.py")
-    found = lint(source, Settings.selecting("DATA02"), strict=True, project=Project())
-    assert bool(found) == bool(method)
-
-
 GRAPHS = """\
 import torch
 from torch_geometric.data import DataLoader

@@ -236,6 +236,25 @@ def test_a_class_of_another_file_that_derives_from_it(tmp_path: Path, line: str,
 
 
 @pytest.mark.parametrize(
+    ("guard", "count"),
+    [
+        ("if len(devices) > 1:", 0),
+        ("if len(devices) >= 2 and x is not None:", 0),
+        ("if len(devices) > 0:", 1),
+        ("if len(x) > 1:", 1),
+        ("if not len(devices) > 1:", 1),
+    ],
+)
+def test_one_device_where_several_are_asked_for(guard: str, count: int) -> None:
+    code = (
+        f"devices = [torch.device('cuda')]\n{guard}\n    model = nn.DataParallel(model, device_ids=devices)\nmodel(x)\n"
+    )
+    assert len(findings(HEADER + code, "DIST01")) == count
+    several = code.replace("[torch.device('cuda')]", "[0, 1]")
+    assert len(findings(HEADER + several, "DIST01")) == 1
+
+
+@pytest.mark.parametrize(
     ("made", "is_single"),
     [
         ("GPUS = [0]", True),

@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from tests.support import findings
+from torchlint.config import Settings
+from torchlint.engine import lint
+from torchlint.semantics.project import Project
+from torchlint.source import Source
 
 WRAPPER = """
 import torch
@@ -42,3 +48,67 @@ def teach(batches):
 )
 def test_only_modules_are_called(bases: str, start: str, count: int) -> None:
     assert len(findings(WRAPPER.format(bases=bases, start=start), "TRAIN07")) == count
+
+
+LAYERS = """\
+import torch
+
+
+class Sequential{bases}:
+    def __init__(self, layers=()):
+        self.layers = layers
+
+    def forward(self, x):
+        for layer in self.layers:
+            x = layer.forward(x)
+        return x
+
+    def backward(self, gradient):
+        return gradient
+
+    def zero_grad(self):
+        pass
+"""
+HOLDER = """\
+import pickle
+import layers as nn
+
+
+class Holder:
+    def __init__(self, parts):
+        self.model = nn.Sequential()
+
+    def load(self, file):
+        self.model = pickle.load(file).model
+
+    def predict(self, x):
+        return self.model.forward(x)
+"""
+HELD = """\
+import torch
+from holder import Holder
+
+holder = Holder([])
+for _ in range(10):
+    holder.model.zero_grad()
+    out = holder.model.forward(torch.rand(4, 4))
+    {use}
+"""
+
+
+@pytest.mark.parametrize(
+    ("bases", "use", "count"),
+    [
+        ("", "holder.model.backward(out)", 0),
+        ("", "out.sum().backward()", 0),
+        ("(torch.nn.Module)", "out.sum().backward()", 1),
+        ("", "holder.model.state_dict()", 1),
+    ],
+)
+def test_what_an_object_of_another_file_holds(tmp_path: Path, bases: str, use: str, count: int) -> None:
+    (tmp_path / "pyproject.toml").touch()
+    (tmp_path / "holder.py").write_text(HOLDER)
+    (tmp_path / "layers.py").write_text(LAYERS.format(bases=bases))
+    (tmp_path / "main.py").write_text(HELD.format(use=use))
+    source = Source.read(tmp_path / "main.py")
+    assert len(lint(source, Settings.selecting("TRAIN07"), strict=True, project=Project())) == count

@@ -316,6 +316,33 @@ class Sampler(nn.Module):
     assert len(findings(code, "TRAIN07")) == count
 
 
+@pytest.mark.parametrize(
+    ("body", "count"),
+    [
+        ("p = self.p if self.training else 0.0\n        return F.dropout(x, p=p)", 0),
+        ("p = 0.0\n        if self.training:\n            p = self.p\n        return F.dropout(x, p)", 0),
+        (
+            "if not self.training:\n            p = 0.0\n        else:\n            p = self.p\n"
+            "        return F.dropout(x, p)",
+            0,
+        ),
+        ("return F.dropout(x, self.p * self.training)", 0),
+        ("p = self.p if self.deep else 0.0\n        return F.dropout(x, p=p)", 1),
+        ("if self.training:\n            x = x + 1\n        p = self.p\n        return F.dropout(x, p)", 1),
+    ],
+)
+def test_a_probability_that_says_whether_there_is_training(body: str, count: int) -> None:
+    code = f"""\
+from torch import nn
+from torch.nn import functional as F
+
+class Net(nn.Module):
+    def forward(self, x):
+        {body}
+"""
+    assert len(findings(code, "TRAIN07")) == count
+
+
 @pytest.mark.parametrize(("made", "count"), [("nn.Conv2d", 1), ("nn.MaxPool2d", 0), ("getattr(nn, f'MaxPool{n}d')", 0)])
 def test_modules_in_a_list_are_hidden_where_they_have_something_to_train(made: str, count: int) -> None:
     code = f"""\

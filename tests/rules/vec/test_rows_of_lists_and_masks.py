@@ -177,3 +177,80 @@ def responsible(predicted: torch.Tensor, wanted: torch.Tensor, count: int):
 )
 def test_groups_of_rows_are_no_batches(cut: str, alone: str, count: int) -> None:
     assert len(findings(GROUPS.format(cut=cut, alone=alone), "VEC02")) == count
+
+
+FLOWS = """\
+import torch
+from torch import nn
+
+
+class Flow(nn.Module):
+    def forward(self, x, tested=False):
+        steps = []
+        for _ in range(12):
+            x = self.update(x)
+            steps.append(x)
+        if tested:
+            return x, {pair}
+        return {steps}
+
+    def training_step(self, batch: torch.Tensor):
+        return loss(self(batch), batch)
+
+
+def loss(steps: torch.Tensor, wanted):
+    total = 0.0
+    for i in range(len(steps)):
+        total += 0.8 ** (len(steps) - i - 1) * (steps[i] - wanted).abs().mean()
+    return total
+"""
+
+
+@pytest.mark.parametrize(("pair", "steps", "count"), [("x.mean()", "steps", 0), ("x.mean()", "torch.stack(steps)", 1)])
+def test_what_a_network_returns_is_a_list_whatever_an_annotation_says(pair: str, steps: str, count: int) -> None:
+    assert len(findings(FLOWS.format(pair=pair, steps=steps), "VEC01")) == count
+
+
+@pytest.mark.parametrize(
+    ("received", "count"),
+    [
+        ("dist.all_gather_object(shapes, local)", 0),
+        ("dist.broadcast_object_list(shapes, 0)", 0),
+        ("dist.gather_object(local, shapes)", 0),
+        ("dist.all_gather(shapes, local)", 1),
+        ("print(shapes)", 1),
+    ],
+)
+def test_objects_of_other_processes_take_the_places_of_tensors(received: str, count: int) -> None:
+    code = f"""
+        import torch
+        import torch.distributed as dist
+
+        def sizes(local, world):
+            shapes = [torch.zeros(4, device="cuda") for _ in range(world)]
+            {received}
+            return [sum(each) for each in shapes]
+    """
+    assert len(findings(code, "VEC01")) == count
+
+
+@pytest.mark.parametrize(
+    ("lines", "count"), [("file.read().splitlines()", 0), ("sorted(file)", 0), ("pickle.load(file)", 1)]
+)
+def test_lines_of_a_text_are_no_rows(lines: str, count: int) -> None:
+    code = f"""
+        import pickle
+        import numpy as np
+        import torch
+
+        def matrix(path, nodes):
+            adjacent = np.zeros((nodes, nodes))
+            with open(path) as file:
+                lines = {lines}
+            for ends in lines:
+                i = int(ends[0])
+                j = int(ends[1])
+                adjacent[i - 1, j - 1] = 1
+            return torch.from_numpy(adjacent)
+    """
+    assert len(findings(code, "VEC01")) == count

@@ -40,3 +40,35 @@ RESIZED = "part = F.interpolate(mask[None], size=(4, width))[0]"
 )
 def test_what_each_row_gives_another_size_stays_apart(width: str, made: str, count: int) -> None:
     assert len(findings(PASTED.format(width=width, made=made), "VEC06")) == count
+
+
+WARPED = """
+import torch
+from torch import nn
+
+warp = nn.Sequential(nn.Conv2d(3, 3, 3, padding=1)).cuda().eval()
+
+
+@torch.no_grad()
+def warped(frames: torch.Tensor, first: torch.Tensor, last: torch.Tensor, count: int):
+    found = []
+    for b in range(len(frames)):
+        image = frames[b, 0][None]
+        for t in range({start}, {end}):
+            {step}
+        found.append(image[0])
+    return torch.stack(found)
+"""
+
+
+@pytest.mark.parametrize(
+    ("start", "end", "step", "count"),
+    [
+        ("first[b].item()", "last[b].item()", "image = warp(image + frames[b, t])", 0),
+        ("0", "last[b].item()", "image = warp(image + frames[b, t])", 0),
+        ("0", "count", "image = warp(image + frames[b, t])", 1),
+        ("0", "last[b].item()", "found.append(warp(frames[b, t][None])[0])", 1),
+    ],
+)
+def test_a_sample_that_goes_through_a_network_as_often_as_it_says(start: str, end: str, step: str, count: int) -> None:
+    assert len(findings(WARPED.format(start=start, end=end, step=step), "VEC02")) == count

@@ -34,6 +34,40 @@ def keeps_what_it_reads(loader: Loader) -> bool:
     return any(_fills_attribute(method) for _, cls in classes_of(loader) for method in _sampling(cls))
 
 
+def returns_what_it_kept(loader: Loader) -> bool:
+    """Whether a sample that was read once is found in an attribute the next time: `self.cache[i] = image`, and `if i in
+    self.cache`. From the second epoch on there is nothing to wait for."""
+    for _, cls in classes_of(loader):
+        methods = _sampling(cls)
+        kept = {name for method in methods for name in _kept_in(method)}
+        if any(_is_looked_up(node, method, kept) for method in methods for node in walk(method.node)):
+            return True
+    return False
+
+
+def _kept_in(method: Function) -> Iterator[str]:
+    for node in walk(method.node):
+        match node:
+            case cst.AssignTarget(
+                target=cst.Subscript(value=cst.Attribute(value=cst.Name(value=owner), attr=cst.Name(value=name)))
+            ) if owner == method.own_name:
+                yield name
+
+
+def _is_looked_up(node: cst.CSTNode, method: Function, kept: set[str]) -> bool:
+    """`i in self.cache`, `self.cache.get(i)`, `self.cache[i] is None`"""
+    match node:
+        case (
+            cst.Comparison(comparisons=[cst.ComparisonTarget(operator=cst.In() | cst.NotIn(), comparator=held)])
+            | cst.Comparison(
+                left=cst.Subscript(value=held), comparisons=[cst.ComparisonTarget(operator=cst.Is() | cst.IsNot())]
+            )
+            | cst.Call(func=cst.Attribute(value=held, attr=cst.Name(value="get")))
+        ):
+            return isinstance(held, cst.Attribute) and held.attr.value in kept and is_name(held.value, method.own_name)
+    return False
+
+
 def changes_what_it_holds(loader: Loader) -> bool:
     """Whether the dataset writes to the memory of the samples that it holds: `image = self.images[i]; image += noise`.
     Workers do so in copies of them, for as long as they live."""

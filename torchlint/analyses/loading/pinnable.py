@@ -4,12 +4,13 @@ it."""
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from typing import TYPE_CHECKING
 
 import libcst as cst
 
 from torchlint.analyses.loading.collated import collating
+from torchlint.semantics.dataflow import writes_reaching
 from torchlint.semantics.values import Kind
 
 if TYPE_CHECKING:
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from torchlint.semantics.model import Model
 
 _DEPTH = 3
+_RETURNED = re.compile(r"^[ \t]+return ([A-Z]\w*)\(", re.MULTILINE)
 
 
 def are_left_alone(loader: Loader) -> bool:
@@ -26,8 +28,7 @@ def are_left_alone(loader: Loader) -> bool:
     and not of tensors, of which it makes copies."""
     if not loader.is_graphs and any(_is_moved_in_place(move.call, loader.model) for move in loader.moves):
         return True
-    functions = collating(loader)
-    return bool(functions) and all(_returns_own_objects(function, home, loader.model) for home, function in functions)
+    return any(_returns_own_objects(function, home, loader.model) for home, function in collating(loader))
 
 
 def is_collated_out_of_sight(loader: Loader) -> bool:
@@ -44,9 +45,21 @@ def _is_moved_in_place(call: Call, model: Model) -> bool:
 def _returns_own_objects(function: Function, home: Model, model: Model) -> bool:
     returned = [node.value for node in function.returns]
     return bool(returned) and all(
-        node is not None and any(_is_own_object(part, home, model) for part in (node, *_stored(node, home)))
+        node is not None
+        and any(_is_own_object(part, home, model) for part in (*_parts(node, home), *_stored(node, home)))
         for node in returned
     )
+
+
+def _parts(returned: cst.BaseExpression, home: Model) -> Iterator[cst.BaseExpression]:
+    """What a function returns, or each part of a tuple or a dict of that, as it is written where it has a name."""
+    held = [returned]
+    if isinstance(returned, (cst.Tuple, cst.List, cst.Dict)):
+        held = [element.value for element in returned.elements]
+    for part in held:
+        binding = home.binding(part)
+        writes = writes_reaching(home, binding, part) if binding is not None else []
+        yield from [write.value for write in writes if write.value is not None and not write.unpacked] or [part]
 
 
 def _stored(returned: cst.BaseExpression, home: Model) -> Iterator[cst.BaseExpression]:
@@ -68,10 +81,20 @@ def _is_own_object(node: cst.BaseExpression, home: Model, model: Model, depth: i
         return False
     call = home.call(node)
     if call.target is not None and call.targets_class is None:
-        entered = call.target
-        made = [each.value for each in entered.returns if each.value is not None] if depth else []
+        made = [each.value for each in call.target.returns if each.value is not None] if depth else []
         return any(_is_own_object(each, home, model, depth - 1) for each in made)
-    header = re.compile(rf"^class {node.func.value}(?:\(\s*(?:object)?\s*\))?:", re.MULTILINE)
     texts = {source.path: source.text for source in (home.source, model.source, *model.files_beside())}
-    defining = [text for text in texts.values() if header.search(text)]
+    return any(_is_own_class(name, texts.values()) for name in _made(node.func.value, texts.values()))
+
+
+def _made(name: str, texts: Collection[str]) -> list[str]:
+    """What may be a class, and the names of what a function of that name says it returns: `return Padded(images)`."""
+    whole = re.compile(rf"^def {name}\(.*?(?=^[^\s)#]|\Z)", re.MULTILINE | re.DOTALL)
+    bodies = [found.group() for text in texts for found in whole.finditer(text)]
+    return [name, *(made for body in bodies for made in _RETURNED.findall(body))]
+
+
+def _is_own_class(name: str, texts: Collection[str]) -> bool:
+    header = re.compile(rf"^class {name}(?:\(\s*(?:object)?\s*\))?:", re.MULTILINE)
+    defining = [text for text in texts if header.search(text)]
     return bool(defining) and not any("def pin_memory(" in text for text in defining)

@@ -10,6 +10,7 @@ import libcst as cst
 
 from torchlint.analyses.compatibility import has_other_autograd
 from torchlint.analyses.exceptions import is_on_trial
+from torchlint.semantics.dataflow import writes_reaching
 from torchlint.semantics.tree import is_name, walk
 from torchlint.semantics.values import Kind
 from torchlint.semantics.vocabulary import is_parameter_free, module_method
@@ -80,10 +81,19 @@ def _may_be_plain(model: Model, call: Call) -> bool:
     """Whether an object whose class is out of sight may be of a class of the project that is no module: a controller
     with a `forward` of its own, and all the other methods that are called on it."""
     binding = model.binding(call.receiver) if call.receiver is not None else None
-    if call.receiver_value.ref is not None or binding is None or _is_of_chosen_class(model, binding):
+    if call.receiver_value.ref is not None or (binding is not None and _is_of_chosen_class(model, binding)):
         return False
-    classes = model.classes_beside({"forward", *binding.methods})
+    if binding is not None:
+        methods = set(binding.methods)
+    else:  # `net.model`, of an object of another file
+        owner = _written(model, call)
+        methods = {each.method for each in model.calls if each.method is not None and _written(model, each) == owner}
+    classes = model.classes_beside({"forward", *methods})
     return any(not model.is_module_class(source, name) for source, name in classes)
+
+
+def _written(model: Model, call: Call) -> str:
+    return model.code(call.receiver) if call.receiver is not None else ""
 
 
 def _is_of_chosen_class(model: Model, binding: Binding) -> bool:
@@ -144,8 +154,19 @@ def unconditional_dropouts(model: Model) -> Iterator[Call]:
             continue
         if not call.argument("training", 2).absent or model.grad_enabled(call.node) is False:
             continue  # what drops parts where nothing can be trained means to do so
+        if _is_told_how_often(model, call.argument("p", 1).node):
+            continue
         if not any(guard.test is not None and _asks_for_training(guard.test) for guard in model.guards(call.node)):
             yield call
+
+
+def _is_told_how_often(model: Model, probability: cst.BaseExpression | None) -> bool:
+    """`p = self.p if self.training else 0.0`, be it written as a branch, or in the call."""
+    binding = model.binding(probability) if probability is not None else None
+    writes = writes_reaching(model, binding, probability) if binding is not None and probability is not None else []
+    tests = [guard.test for write in writes for guard in model.guards(write.target)]
+    asked = [probability, *(write.value for write in writes), *tests]
+    return any(part is not None and _asks_for_training(part) for part in asked)
 
 
 def _asks_for_training(test: cst.BaseExpression) -> bool:
