@@ -24,6 +24,8 @@ _TENSOR_ONLY_METHODS = frozenset(
     """.split()
 )
 _SWITCHING_METHODS = ("requires_grad_", "detach_")
+# Of all parameters of a module of Lightning.
+_LIGHTNING_SWITCHES = ("freeze", "unfreeze")
 _PARTS_OF_MODULES = word_set(
     "parameters named_parameters trainable_parameters buffers named_buffers children named_children modules"
     " named_modules"
@@ -95,7 +97,10 @@ class MethodCalls(LibraryCalls):
         if entry is not None or method == "forward":
             call.callee = f"torch.nn.Module.{method}"
         if method == "requires_grad_":
-            return self._switched(call, receiver, given)
+            return self._switched(call, receiver, off=_is_false(given.get("requires_grad", 0)))
+        if method in _LIGHTNING_SWITCHES and self._may_be_lightning(receiver):
+            self._switched(call, receiver, off=method == "freeze")
+            return NONE
         if entry is not None and entry.results == (("self",),):
             place = receiver.place
             if method in ("cuda", "cpu"):
@@ -127,11 +132,15 @@ class MethodCalls(LibraryCalls):
         call.is_forward = runs or self._is_asked(call, receiver, method, given)
         return Value(Kind.UNKNOWN, place=transfer.place_behind(given.all()))
 
-    def _switched(self, call: Call, module: Value, given: Arguments) -> Value:
+    def _may_be_lightning(self, module: Value) -> bool:
+        """Whether a module is one of Lightning, for all that is in sight of its class."""
+        cls = self.local_class(module) or self.foreign_class(module)
+        return cls is None or cls.is_lightning
+
+    def _switched(self, call: Call, module: Value, *, off: bool) -> Value:
         """`net.eval().requires_grad_(False)` switches the parameters of `net` off; who switches those of a part on
         leaves it open what the whole has."""
-        on = given.get("requires_grad", 0)
-        grad = Grad.DETACHED if on is not None and on.constant is False else Grad.UNKNOWN
+        grad = Grad.DETACHED if off else Grad.UNKNOWN
         node = call.receiver
         while isinstance(node, cst.Call) and isinstance(node.func, cst.Attribute):
             node = node.func.value
@@ -261,7 +270,8 @@ class MethodCalls(LibraryCalls):
             case "scale" if "scaler" in name.lower() and given.positional:
                 return given.positional[0]
             case "requires_grad_" if _tells_mode(call.receiver):
-                return self._switched(call, Value(Kind.MODULE, place=receiver.place), given)
+                off = _is_false(given.get("requires_grad", 0))
+                return self._switched(call, Value(Kind.MODULE, place=receiver.place), off=off)
             case "forward" if any(value.is_tensor for value in given.all()):
                 return self._forwarded(call, Value(Kind.MODULE, place=receiver.place), UNKNOWN, given)
         is_on_device = receiver.place is Place.ACCELERATOR  # so are networks, which have no sum
@@ -304,3 +314,7 @@ def _asks_for_gradients(node: cst.BaseExpression) -> bool:
     """`torch.zeros(3, requires_grad=True)`."""
     given = node.args if isinstance(node, cst.Call) else ()
     return any(arg.keyword.value == "requires_grad" and last_name(arg.value) != "False" for arg in given if arg.keyword)
+
+
+def _is_false(value: Value | None) -> bool:
+    return value is not None and value.constant is False

@@ -202,3 +202,46 @@ LEARNING = """
 
 def test_a_class_that_sends_back_only_losses_of_its_own_takes_none_of_what_it_predicts() -> None:
     assert len(findings(ATTACKED.format(gradient="loss.backward()") + LEARNING, "MEM05")) == 1
+
+
+DERIVATIVES = """
+    import torch
+
+    def laplacian(y, x):
+        return {taken}
+
+    class Residual:
+        def __init__(self, operator, model):
+            self.operator, self.model = operator, model
+
+        def __call__(self, x):
+            return self.operator(self.model(x), x)
+    """
+RESIDUALS = """
+    import derivatives
+    import torch
+
+    def equation(y, x):
+        return derivatives.laplacian(y, x) - 1
+
+    net = torch.nn.Linear(2, 1)
+    net.load_state_dict(torch.load("net.pt", weights_only=True))
+    residual = derivatives.Residual(equation, model=net)
+
+    def error(points):
+        net.eval()
+        worst = 0
+        for x in points:
+            worst = max(worst, residual(x).detach().abs().max().item())
+        return worst
+
+    print(error([torch.ones(3, 2)]))
+    """
+
+
+@pytest.mark.parametrize(
+    ("taken", "count"), [("torch.autograd.grad(y.sum(), x)[0]", 0), ("y[1:] - x[1:]  # a backward() difference", 1)]
+)
+def test_an_object_that_is_made_with_a_function_that_takes_gradients(tmp_path: Path, taken: str, count: int) -> None:
+    files = {"derivatives": DERIVATIVES.format(taken=taken), "main": RESIDUALS}
+    assert len(linted(tmp_path, **files)) == count

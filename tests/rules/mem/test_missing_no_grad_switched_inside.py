@@ -225,3 +225,33 @@ def test_a_method_of_the_file_that_is_of_no_network_is_not_the_one_meant(tmp_pat
     )
     (tmp_path / "main.py").write_text(dedent(SHOWN) + dedent(RUNNER))
     assert linted(tmp_path) == []
+
+
+WRITTEN_OUT = """
+    import torch
+
+    class Net(torch.jit.ScriptModule):
+        def __init__(self, path):
+            super().__init__()
+            self.weights = torch.load(path, weights_only=True)
+
+        @torch.jit.script_method
+        def run(self, x):
+            {switch}
+                x = self.weights["first"] @ x
+                return self.weights["last"] @ torch.relu(x)
+
+        def forward(self, x):
+            return self.run(x)
+
+    def main(path, batches):
+        net = Net(path).cuda()
+        for x in batches:
+            y = net.forward(x.cuda())
+            print(y.softmax(0).argmax().item())
+    """
+
+
+@pytest.mark.parametrize(("switch", "count"), [("with torch.no_grad():", 0), ("with torch.autocast('cuda'):", 1)])
+def test_a_network_written_out_whose_pass_switches_autograd_off(tmp_path: Path, switch: str, count: int) -> None:
+    assert len(linted(tmp_path, main=WRITTEN_OUT.format(switch=switch))) == count

@@ -129,3 +129,66 @@ OWN = """
 )
 def test_a_method_that_says_that_it_switches_all_off(off: str, count: int) -> None:
     assert len(findings(OWN.format(off=off), "MEM05")) == count
+
+
+CHECKPOINT = """
+    import torch
+    from lightning import LightningModule
+
+    class Sampler(LightningModule):
+        def __init__(self):
+            super().__init__()
+            self.net = torch.nn.Linear(3, 3)
+
+        def forward(self, x):
+            return self.net(x)
+{own}
+    def sample(path, batches):
+        net = {made}
+        {off}
+        found = []
+        for batch in batches:
+            y = net.forward(batch)
+            found.append(y)
+        return torch.cat(found).detach().numpy()
+"""
+OF_ITS_OWN = """
+        def freeze(self):
+            print("nothing is drawn at random any more")
+"""
+
+
+@pytest.mark.parametrize(
+    ("made", "off", "own", "count"),
+    [
+        ("Sampler.load_from_checkpoint(path)", "net.freeze()", "", 0),
+        ("Sampler.load_from_checkpoint(path)", "net.eval()", "", 1),
+        ("Sampler()", "net.freeze()", "", 0),
+        ("Sampler()", "net.freeze(); net.unfreeze()", "", 1),
+        ("Sampler()", "net.freeze()", OF_ITS_OWN, 1),
+    ],
+)
+def test_a_network_of_lightning_that_is_frozen_as_a_whole(made: str, off: str, own: str, count: int) -> None:
+    assert len(findings(CHECKPOINT.format(made=made, off=off, own=own), "MEM01")) == count
+
+
+LOADED = """
+    import torch
+    from torch import nn
+
+    def load(path):
+        net = nn.Sequential(nn.Linear(3, 3), nn.Dropout()).eval()
+        net.load_state_dict(torch.load(path, weights_only=True))
+        for weight in net.parameters(): {off}
+        return net
+
+    def main(path, batches):
+        net = load(path).to("cuda")
+        for batch in batches:
+            print(net(batch.cuda()).argmax(1).tolist())
+"""
+
+
+@pytest.mark.parametrize(("off", "count"), [("weight.requires_grad = False", 0), ("print(weight.shape)", 1)])
+def test_a_network_that_is_switched_off_where_it_is_loaded_and_moved_after_that(off: str, count: int) -> None:
+    assert len(findings(LOADED.format(off=off), "MEM05")) == count

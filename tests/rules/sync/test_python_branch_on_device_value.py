@@ -244,3 +244,9 @@ UNFIXED = {
 @pytest.mark.parametrize("code", UNFIXED.values(), ids=UNFIXED)
 def test_no_fix_where_the_question_may_be_meant(code: str) -> None:
     assert all(finding.fix is None for finding in findings(code, "SYNC05"))
+
+
+@pytest.mark.parametrize(("asked", "count"), [("'depth' in found", 0), ("3 in found", 1)])
+def test_what_has_a_text_among_its_keys_is_no_tensor(asked: str, count: int) -> None:
+    code = evaluation(f"assert {asked}").replace("found", "out")
+    assert len(findings(code, "SYNC05")) == count

@@ -265,3 +265,21 @@ def note(loss, noted={default}):
 def test_what_a_parameter_switches_that_no_call_fills_does_not_run(default: str, given: str, count: int) -> None:
     code = training(f"note(loss{given})", head=HEAD + NOTED.format(default=default))
     assert len(findings(code, "SYNC01")) == count
+
+
+@pytest.mark.parametrize(
+    ("told", "count"),
+    [
+        ("logger.warning('large: %s', loss.item())", 0),
+        ("logger.error(f'large: {loss.item()}')", 0),
+        ("kept.append(loss.item())", 1),
+    ],
+)
+def test_a_number_in_a_warning_of_what_should_not_happen_is_rare(told: str, count: int) -> None:
+    code = training(f"large = probe(x)\nif large > 3:\n    {told}", "logger, kept, probe = make(), [], make()")
+    assert len([each for each in findings(code, "SYNC01") if "loss.item()" in each.message]) == count
+
+
+def test_a_number_in_a_warning_of_each_step_is_read_in_each() -> None:
+    code = training("logger.warning('large: %s', loss.item())", "logger = make()")
+    assert len(findings(code, "SYNC01")) == 1

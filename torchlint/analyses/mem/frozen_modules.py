@@ -93,6 +93,8 @@ def _is_switched_off_where_read(model: Model, named: tuple[Binding, str]) -> boo
 def _is_handed_back_frozen(model: Model, write: Write, seen: tuple[Binding, ...]) -> bool:
     """Whether the function of the project that makes a network for a variable has switched it off."""
     call = model.call(write.value) if isinstance(write.value, cst.Call) else None
+    while call is not None and call.method in _CHAINED and isinstance(call.receiver, cst.Call):
+        call = model.call(call.receiver)
     entered = (model, call.target) if call is not None and call.target is not None else None
     entered = model.elsewhere(call) if entered is None and call is not None else entered
     if entered is None or not entered[1].returns:
@@ -142,7 +144,7 @@ def _freezes(model: Model, read: cst.CSTNode, called: str) -> bool:
     if isinstance(parent, cst.Attribute) and parent.attr.value in ("parameters", "named_parameters"):
         loop = model.statement(read)
         always = loop.body.body if isinstance(loop, cst.For) else ()
-        return any(isinstance(line, cst.SimpleStatementLine) and _FREEZING.search(text(line)) for line in always)
+        return any(not isinstance(line, cst.BaseCompoundStatement) and _FREEZING.search(text(line)) for line in always)
     call = model.parent(parent) if isinstance(parent, cst.Arg) else None
     return isinstance(call, cst.Call) and _FREEZERS.search(last_name(call.func)) is not None
 

@@ -40,6 +40,18 @@ def _asked_of_others(model: Model, call: Call, telling: re.Pattern[str]) -> Iter
                 yield home, method
 
 
+def is_made_to_take_gradients(model: Model, call: Call) -> bool:
+    """Whether the object that runs a network was made with a function that takes gradients of what that returns:
+    `residual = Residual(laplacian, model=net)`."""
+    holder = model.binding(module_of(call))
+    made = [model.call(write.value) for write in holder.writes if isinstance(write.value, cst.Call)] if holder else []
+    given = [function for maker in made for function in maker.passes]
+    entered = (model.elsewhere(inner) for function in given for inner in reached(function))
+    return any(takes_gradients(model, function) for function in given) or any(
+        takes_gradients(*found) for found in entered if found is not None
+    )
+
+
 def reached(where: Function | Loop) -> Iterator[Call]:
     """The calls in a function or loop, and in the functions of its file that they call."""
     seen = [where]

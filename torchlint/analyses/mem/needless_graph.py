@@ -24,7 +24,12 @@ from torchlint.analyses.mem.called_by_bases import is_called_by_base
 from torchlint.analyses.mem.evaluation import Evaluation, Extent
 from torchlint.analyses.mem.evaluation_before import Modes
 from torchlint.analyses.mem.frozen_modules import is_teacher, switches_parameters_off
-from torchlint.analyses.mem.gradients_on_the_way import may_need_gradients, reached, sends_back_for_others
+from torchlint.analyses.mem.gradients_on_the_way import (
+    is_made_to_take_gradients,
+    may_need_gradients,
+    reached,
+    sends_back_for_others,
+)
 from torchlint.analyses.mem.keyword_match import methods_meant, methods_named, namesakes, passes_that_fit
 from torchlint.analyses.mem.network_parts import is_in_constructor, is_network_by_hand
 from torchlint.analyses.mem.recorded_passes import RecordedPasses, is_entered, runs_without_gradients, takes_gradients
@@ -139,6 +144,7 @@ class _Finder:
             any(_decides(*method) for method in meant)
             or any(takes_gradients(*method) for method in passes_that_fit(self._model, call, _GRADIENTS_TAKEN))
             or may_need_gradients(self._model, call, _GRADIENTS_TAKEN)
+            or is_made_to_take_gradients(self._model, call)
         ):
             return True
         methods = meant if len(meant) == 1 else namesakes(self._model, call)

@@ -245,6 +245,10 @@ def runs_without_gradients(model: Model, function: Function, depth: int = _DEPTH
     if passes and all(model.grad_enabled(inner.node) is not True for inner in passes):
         return True
     entered = [inner for inner in function.calls if model.effects(inner).has("forwards")]
+    if not passes and not entered:  # a network that is written out, with its weights in a dict
+        entered = [model.call(node.value) for node in function.returns if isinstance(node.value, cst.Call)]
+        if len(entered) < len(function.returns):
+            return bool(function.returns) and all(model.grad_enabled(node) is False for node in function.returns)
     return bool(entered) and all(
         model.grad_enabled(inner.node) is False
         or (inner.target is not None and depth > 0 and runs_without_gradients(model, inner.target, depth - 1))

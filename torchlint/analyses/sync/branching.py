@@ -215,9 +215,9 @@ def tensors_asked(model: Model, test: cst.BaseExpression) -> Iterator[cst.BaseEx
         case cst.Comparison(comparisons=comparisons):
             if isinstance(comparisons[0].operator, (cst.In, cst.NotIn)):
                 searched = comparisons[0].comparator
-                if model.value(searched).kind is Kind.TENSOR:
+                if model.value(searched).kind is Kind.TENSOR and model.value(test.left).kind is not Kind.STRING:
                     yield searched
-                return
+                return  # a text is looked for among the keys of a dict
             sides = (test.left, *(target.comparator for target in comparisons))
             if not all(isinstance(target.operator, _ORDERS) for target in comparisons):
                 return

@@ -14,7 +14,7 @@ from torchlint.analyses.order import is_before
 from torchlint.analyses.sync.element_reads import element_reads
 from torchlint.analyses.sync.parameter_reads import parameter_reads
 from torchlint.analyses.sync.readback import FOREIGN, Readback, deferrable_readbacks, reads
-from torchlint.analyses.sync.shown import wants_number
+from torchlint.analyses.sync.shown import wants_number, warns_of_something
 from torchlint.analyses.tensor_writes import Written, writing_mentions
 from torchlint.semantics.dataflow import hold_the_same
 from torchlint.semantics.values import Grad
@@ -59,7 +59,7 @@ def numbers(model: Model) -> Numbers:
     groups: dict[cst.CSTNode, list[Readback]] = {}
     read_before: dict[object, list[Readback]] = {}  # by their variables
     for read in deferrable_readbacks(model):
-        if not read.is_number or read.node in others:
+        if not read.is_number or read.node in others or warns_of_something(model, read.node, read.step):
             continue
         same = read_before.setdefault((read.loop, model.binding(read.tensor)), [])
         first = next((earlier for earlier in same if _reads_the_same(model, earlier, read)), None)

@@ -81,7 +81,7 @@ def written_texts(model: Model) -> Iterator[tuple[cst.BaseExpression, list[cst.B
 
 def _shown(model: Model, node: cst.BaseExpression, leaves: list[cst.BaseExpression]) -> Shown | None:
     step = step_of(model, node) if leaves else None
-    if step is None or _warns_of_something(model, node, step):
+    if step is None or warns_of_something(model, node, step):
         return None
     residence = model.once(Residence)
     inside = [leaf for leaf in leaves if step_of(model, leaf) == step and residence.may_be_device(leaf, step)]
@@ -89,7 +89,7 @@ def _shown(model: Model, node: cst.BaseExpression, leaves: list[cst.BaseExpressi
     return Shown(node, tensors, step) if tensors and not follows_answer(model, residence, node, step) else None
 
 
-def _warns_of_something(model: Model, node: cst.BaseExpression, step: Step) -> bool:
+def warns_of_something(model: Model, node: cst.BaseExpression, step: Step) -> bool:
     """`if not found: logger.warning(...)`, of what should not happen in a step."""
     above = (node, *model.ancestors(node))
     warns = any(isinstance(each, cst.Call) and last_name(each.func) in _WARNING for each in above)
