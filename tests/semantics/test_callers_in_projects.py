@@ -194,3 +194,44 @@ def test_what_one_file_asks_of_a_caller_is_not_seen_by_the_next(tmp_path: Path) 
     project.model_to_lint(Source.read(tmp_path / "steps.py"))
     after = project.model_to_lint(Source.read(tmp_path / "other.py"))
     assert value_of(after, "first") == value_of(model_of(tmp_path, "other.py"), "first")
+
+
+CHAIN = """
+    import torch
+
+    def innermost(x):
+        return x * 2
+
+    def inner(x):
+        return innermost(x)
+
+    def middle(x):
+        return inner(x)
+
+    def outer(x):
+        return middle(x)
+
+    def outermost(x):
+        return outer(x)
+
+    def train(net, x):
+        innermost(net(x)).sum().backward()
+    """
+ASKING = """
+    import torch
+    from chain import {name}
+
+    out = {name}(torch.zeros(3, requires_grad=True))
+    out.sum().backward()
+    """
+
+
+def test_what_a_function_returns_does_not_hang_on_which_file_asks_first(tmp_path: Path) -> None:
+    names = ("outermost", "middle")
+    write(tmp_path, {"chain.py": CHAIN, **{f"{name}.py": ASKING.format(name=name) for name in names}})
+    found = []
+    for order in (names, names[::-1]):
+        project = Project()
+        models = {name: project.model_to_lint(Source.read(tmp_path / f"{name}.py")) for name in order}
+        found.append([value_of(models[name], "out") for name in names])
+    assert [[value.kind for value in values] for values in found] == [[Kind.UNKNOWN, Kind.TENSOR]] * 2

@@ -242,6 +242,27 @@ def test_each_call_gets_what_the_function_returns_for_its_own_arguments(returned
     assert [part.grad for part in parts] == [Grad.CARRIES, Grad.DETACHED, Grad.DETACHED, Grad.UNKNOWN]
 
 
+def test_a_decorator_that_changes_the_arguments_says_what_the_function_gets() -> None:
+    model = model_of(
+        """
+        import functools
+        import torch
+        from torch import nn
+        net = nn.Linear(2, 2)
+        def through(function):
+            @functools.wraps(function)
+            def inner(x, y):
+                return function(net(x), y)
+            return inner
+        @through
+        def apart(a, b):
+            return (a - b).square().sum()
+        fixed = apart(torch.zeros(2), torch.ones(2))
+        """
+    )
+    assert value_of(model, "fixed").grad is Grad.UNKNOWN
+
+
 def test_a_function_that_only_calls_itself_ends_and_is_unknown() -> None:
     model = model_of("import torch\ndef f(x):\n    return f(x)\ndef g(x):\n    return [g(x)]\ny = f(1)\nz = g(1)\n")
     assert value_of(model, "y") == UNKNOWN

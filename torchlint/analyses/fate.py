@@ -30,6 +30,7 @@ class Fate(Flag):
 
 
 _DEPTH = 6
+_MOST_SEEN = 3000  # uses, each as often as there are ways of calls to it
 
 
 class Tracer:
@@ -117,6 +118,8 @@ class _Trail:
 
     def run(self) -> Fate:
         while self.work and Fate.BACKWARD not in self.fate:
+            if len(self.seen) > _MOST_SEEN:
+                return self.fate | Fate.ESCAPES
             node, self.site = self.work.pop()
             if self._is_graphless(node):
                 self._final()

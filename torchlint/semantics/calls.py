@@ -328,8 +328,8 @@ class Calls(MethodCalls):
             target.callers.append(call)
         self.noted.note_call_grad(target, self.grad)
         wrapping = self.decorators.of(target)
-        handed = anywhere(given) if call.node in self._self_test else given
-        self._hand_over(target, handed if wrapping.keeps_arguments else Arguments(open=True), bound=bound)
+        given = given if wrapping.keeps_arguments else Arguments(open=True)
+        self._hand_over(target, anywhere(given) if call.node in self._self_test else given, bound=bound)
         if not wrapping.keeps_result:
             return UNKNOWN
         if self.rehearsing:

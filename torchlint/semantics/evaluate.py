@@ -143,13 +143,15 @@ class Evaluator(Statements):
         return Arguments(positional, keywords, call.given.open, call.given.starred)
 
     def rehearse(self, function: Function, given: Arguments, grad: bool | None, *, bound: bool) -> Value:
-        """What the function returns when it is given these arguments, seen from another file. Nothing is kept."""
+        """What the function returns when it is given these arguments. Nothing is kept."""
         if function.is_procedure:
             return NONE
         if function in self.rehearsing or len(self.rehearsing) == _REHEARSALS:
             settled: Value = self.known.returns.get(function, UNKNOWN)
             return settled
-        key = (function, tuple(given.positional), tuple(given.keywords.items()), given.open, grad, bound)
+        # Within other rehearsals it may be cut short: what is asked first must not decide what is found.
+        arguments = tuple(given.positional), tuple(given.keywords.items()), given.open
+        key = (self.rehearsing, function, arguments, grad, bound)
         if key not in self._rehearsed:
             self._rehearsed[key] = self._rehearse(function, given, grad, bound)
         return self._rehearsed[key]
