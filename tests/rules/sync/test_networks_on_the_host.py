@@ -181,6 +181,21 @@ def test_what_meets_a_batch_may_be_put_on_a_device_where_it_is_collated(moved: s
     assert len(findings(source, "SYNC")) == count
 
 
+HELD = """
+from torch.utils.data import TensorDataset
+
+loader = DataLoader(TensorDataset(torch.ones(9, 4){moved}, torch.ones(9).long(){moved}), batch_size=3)
+"""
+
+
+@pytest.mark.parametrize(("moved", "count"), [("", 0), (".to(device)", 2)])
+def test_what_meets_a_batch_may_be_on_a_device_from_the_start(moved: str, count: int) -> None:
+    source = MEETING.format(moved="pass")
+    made = "loader = DataLoader([(torch.ones(4), 1)] * 9)\n"
+    assert made in source
+    assert len(findings(source.replace(made, HELD.format(moved=moved)), "SYNC")) == count
+
+
 ARRAYS = """
 import torch
 from torch import nn

@@ -65,7 +65,7 @@ def _is_on_host(model: Model, tensor: cst.BaseExpression) -> bool:
     value = model.value(tensor)
     binding = model.binding(tensor)
     made = [write.value for write in binding.writes if write.value is not None] if binding is not None else []
-    if value.place is not Place.HOST or (value.kind is Kind.BATCH and model.once(_collates_on_device)):
+    if value.place is not Place.HOST or (value.kind is Kind.BATCH and model.once(_yields_on_device)):
         return False
     if value.kind is Kind.BATCH:  # but `batch.y` is of an object that may lie on a device
         return not any(_is_part(model, node) for each in [tensor, *_taken(binding)] for node in walk(each))
@@ -74,10 +74,10 @@ def _is_on_host(model: Model, tensor: cst.BaseExpression) -> bool:
     return bool(made) and all(isinstance(each, cst.Call) and _moves_to_host(model, model.call(each)) for each in made)
 
 
-def _collates_on_device(model: Model) -> bool:
-    """Whether a loader of the file is given a function that puts batches on a device."""
-    given = (call.argument("collate_fn").node for call in model.calls)
-    return any(held_on_accelerator(node, model) for node in given if node is not None)
+def _yields_on_device(model: Model) -> bool:
+    """Whether a loader of the file is given rows that lie on a device, or a function that puts batches there."""
+    given = (arg.value for call in model.calls if call.value.kind is Kind.LOADER for arg in call.arguments)
+    return any(held_on_accelerator(node, model) for node in given)
 
 
 def _moves_to_host(model: Model, call: Call) -> bool:
