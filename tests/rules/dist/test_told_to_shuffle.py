@@ -171,6 +171,47 @@ def fit(model, optimizer, data):
 """
 
 
+STEPS = """
+def one_epoch(model, optimizer, batches):
+    for x, y in batches:
+        optimizer.zero_grad()
+        (model(x) - y).square().mean().backward()
+        optimizer.step()
+
+
+def measure(model, optimizer, batches):
+    return sum(model(x).sum().item() for x, y in batches)
+"""
+THIRD = """
+from maker import make
+from steps import measure, one_epoch
+
+
+def fit(model, optimizer, data):
+    loader = make(data)
+    for {header}:
+        {does}(model, optimizer, loader)
+"""
+
+
+@pytest.mark.parametrize(
+    ("header", "does", "told", "count"),
+    [
+        ("epoch in range(9)", "one_epoch", "", 1),
+        ("_ in range(model.epochs)", "one_epoch", "", 1),
+        ("epoch in range(9)", "measure", "", 0),
+        ("fold in range(9)", "one_epoch", "", 0),
+        ("epoch in range(9)", "one_epoch", "    batches.sampler.set_epoch(3)\n", 0),
+    ],
+)
+def test_the_steps_are_in_a_third_file(tmp_path: Path, header: str, does: str, told: str, count: int) -> None:
+    (tmp_path / "maker.py").write_text(SPLIT.format(more=""))
+    (tmp_path / "steps.py").write_text(STEPS.replace("    for x", told + "    for x", 1))
+    (tmp_path / "fit.py").write_text(THIRD.format(header=header, does=does))
+    source = Source.from_text(SPLIT.format(more=""), tmp_path / "maker.py")
+    assert len(lint(source, Settings.selecting("DIST02"), strict=True, project=Project())) == count
+
+
 @pytest.mark.parametrize(("more", "count"), [("", 1), ("\n\ndef other(data):\n    return sampler_of(data)\n", 0)])
 def test_a_helper_makes_the_sampler_of_what_is_made_for_another_file(tmp_path: Path, more: str, count: int) -> None:
     (tmp_path / "maker.py").write_text(SPLIT.format(more=more))

@@ -13,6 +13,7 @@ from torchlint.analyses.loading.samplers import SAMPLER, Told, lent_samplers, ma
 from torchlint.analyses.loops.endless import endless_draws
 from torchlint.analyses.loops.extent import rounds
 from torchlint.analyses.loops.handed_on import HARMLESS, HandedOn, comes_from, handed_on
+from torchlint.semantics.dataflow import text
 from torchlint.semantics.entities import Call, Loop, Role
 from torchlint.semantics.frameworks import SET_EPOCH
 from torchlint.semantics.tree import is_name, walk
@@ -322,15 +323,32 @@ def _epochs_with(
     kept = _kept_in(call, place, home)
     if kept is None or home.frameworks & SET_EPOCH:
         return None
-    for steps in home.loops:
-        drawn_from = steps.iterable if _trains(steps, home) else None
-        if drawn_from is None or not comes_from(drawn_from, kept, home, wrapped=True):
-            continue
-        for epochs in outer_loops(steps, home):
+    for drawn_from, around in chain(_drawn_in(home, kept), _handed_from(home, kept)):
+        for epochs in around:
             again = epochs in call.loops() or epochs in loops_around_calls(call.function, home)
-            if epochs.role is Role.EPOCHS and not again:
+            if (epochs.role is Role.EPOCHS or _says_epochs(epochs)) and not again:
                 return StaleSampler(sampler, loader, drawn_from, epochs, home if home is not model else None, kept)
     return None
+
+
+def _says_epochs(loop: Loop) -> bool:
+    """`for epoch in range(epochs)`, in a file that was read without a look at the steps in another."""
+    header = [loop.target, loop.iterable]
+    return isinstance(loop.node, cst.For) and any("epoch" in text(part).lower() for part in header if part)
+
+
+def _drawn_in(home: Model, kept: Binding) -> Iterator[tuple[cst.BaseExpression, Iterator[Loop]]]:
+    for steps in home.loops:
+        if _trains(steps, home) and steps.iterable and comes_from(steps.iterable, kept, home, wrapped=True):
+            yield steps.iterable, outer_loops(steps, home)
+
+
+def _handed_from(home: Model, kept: Binding) -> Iterator[tuple[cst.BaseExpression, Iterator[Loop]]]:
+    """Where a function of a third file trains on it."""
+    for call in home.calls:
+        for handed in handed_on(call, lambda node: comes_from(node, kept, home, wrapped=True), home):
+            if handed.is_of_function and any(_trains(steps, handed.home) for steps in handed.drawn_by()):
+                yield handed.given, chain(call.loops(), loops_around_calls(call.function, home))
 
 
 def _kept_in(call: Call, place: int | None, home: Model) -> Binding | None:

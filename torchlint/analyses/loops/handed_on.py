@@ -11,6 +11,7 @@ import libcst as cst
 
 from torchlint.semantics.dataflow import given_to, parameter_of, parameter_of_function
 from torchlint.semantics.tree import arms, walk
+from torchlint.semantics.values import Kind
 
 if TYPE_CHECKING:
     from torchlint.semantics.entities import Binding, Call, Function, Loop, Write
@@ -81,7 +82,7 @@ class HandedOn:
 
 def handed_on(call: Call, is_meant: Callable[[cst.BaseExpression], bool], model: Model) -> Iterator[HandedOn]:
     """The arguments that are meant, where a call enters a function, a method or a class of another file."""
-    elsewhere = model.elsewhere(call)
+    elsewhere = model.elsewhere(call) or _named(call, model)
     if elsewhere is None or any(arg.star for arg in call.arguments):
         return
     home, function = elsewhere
@@ -90,6 +91,12 @@ def handed_on(call: Call, is_meant: Callable[[cst.BaseExpression], bool], model:
         if parameter is not None:
             kept = _attribute_of(parameter, home) if function.name == "__init__" else None
             yield HandedOn(arg.value, home, function, kept or parameter)
+
+
+def _named(call: Call, model: Model) -> tuple[Model, Function] | None:
+    """The function that a name stands for, in a model that was made without a look into other files."""
+    function = model.value(call.node.func)
+    return model.function_behind(function) if call.target is None and function.kind is Kind.FUNCTION else None
 
 
 def _attribute_of(parameter: Binding, home: Model) -> Binding | None:
