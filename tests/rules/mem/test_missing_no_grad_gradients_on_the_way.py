@@ -245,3 +245,42 @@ RESIDUALS = """
 def test_an_object_that_is_made_with_a_function_that_takes_gradients(tmp_path: Path, taken: str, count: int) -> None:
     files = {"derivatives": DERIVATIVES.format(taken=taken), "main": RESIDUALS}
     assert len(linted(tmp_path, **files)) == count
+
+
+EQUATION = """
+import torch
+from torch import nn
+
+
+class Solution(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layer = nn.Linear(1, 1)
+
+    def slope(self, t):
+        t.requires_grad_()
+        y = self.layer(t)
+        return {slope}
+
+    def residual(self, t):
+        return self.slope(t) + self.layer(t)
+"""
+VALIDATED = """
+import torch
+
+
+def validate(model: torch.nn.Module, loader):
+    model.eval()
+    total = 0.0
+    for data in loader:
+        t = data["t"].cuda()
+        total += model.residual(t).square().mean().item()
+    return total
+"""
+
+
+@pytest.mark.parametrize(
+    ("slope", "count"), [("torch.autograd.grad(y, t, torch.ones_like(t), create_graph=True)[0]", 0), ("y / t", 1)]
+)
+def test_a_method_that_takes_derivatives_where_the_project_has_it(tmp_path: Path, slope: str, count: int) -> None:
+    assert len(linted(tmp_path, equation=EQUATION.format(slope=slope), main=VALIDATED)) == count

@@ -148,6 +148,8 @@ class _Finder:
         ):
             return True
         methods = meant if len(meant) == 1 else namesakes(self._model, call)
+        if any(takes_gradients(*method) for method in methods):
+            return True
         return bool(methods) and all(runs_without_gradients(*method) for method in methods)
 
     # -- what is left alone

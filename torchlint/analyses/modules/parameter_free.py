@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from torchlint.semantics.model import Model
     from torchlint.semantics.values import Value
 
-_AROUND = frozenset({"torch.jit.script", "torch.jit.trace", "torch.nn.Sequential"})
+_AROUND = frozenset({"torch.jit.script", "torch.jit.trace", "torch.nn.Sequential", "torch.nn.DataParallel"})
 _PLAIN_BASES = ("torch.nn.Module", "abc.ABC", "builtins.object")
 _DEPTH = 4
 _CHAIN = 9
@@ -76,7 +76,9 @@ def _makes_nothing_to_train(model: Model, made: cst.CSTNode, depth: int = 4) -> 
         return False
     call = model.call(made)
     if call.callee not in _AROUND:
-        return is_parameter_free(call.callee or "")
+        is_class = model.value(call.node.func).kind is Kind.CLASS
+        behind = model.class_behind(call.callee) if is_class and call.callee else None
+        return has_no_parameters(behind[1], behind[0], None) if behind else is_parameter_free(call.callee or "")
     parts = call.arguments if call.callee == "torch.nn.Sequential" else call.arguments[:1]
     inner = [_origins(model, arg) for arg in parts]
     return bool(inner) and all(
