@@ -284,3 +284,32 @@ def validate(model: torch.nn.Module, loader):
 )
 def test_a_method_that_takes_derivatives_where_the_project_has_it(tmp_path: Path, slope: str, count: int) -> None:
     assert len(linted(tmp_path, equation=EQUATION.format(slope=slope), main=VALIDATED)) == count
+
+
+CHANGED = """
+    import torch
+    from torch import nn
+
+    def changed(batch, target, net: nn.Module, {name}=None):
+        if {name} is None:
+            return batch
+        net.eval()
+        {name}.eval()
+        aim = torch.where(net(batch).argmax(1) == 3, target * 2, target)
+        return {name}(batch.cuda(), aim.cuda())
+
+    def validate(loader, net: nn.Module, {name}: nn.Module):
+        errors = []
+        for batch, target in loader:
+            batch, target = batch.cuda(), target.cuda()
+            other = changed(batch, target, net, {name})
+            with torch.no_grad():
+                errors.append((net(other) - target).abs().mean().item())
+        return errors
+"""
+
+
+@pytest.mark.parametrize(("name", "line"), [("attacker", 9), ("denoiser", 4)])  # the other pass, the whole function
+def test_a_module_that_is_named_for_an_attack_takes_gradients(name: str, line: int) -> None:
+    found = findings(CHANGED.format(name=name), "MEM05")
+    assert [each.line for each in found] == [line]

@@ -433,7 +433,7 @@ class _Finder:
         """Whether the result is compared, printed or detached, each time, and nothing else comes of the call."""
         if self._tracer.of_expression(call.node) != Fate.CONSUMED or _HOOKS.search(self._model.source.text):
             return False
-        if switches_parameters_off(self._model, call):
+        if switches_parameters_off(self._model, call) or _GRADIENT_WORDS.search(f"{text(call.node.func)}("):
             return False
         if self._state_is_read(call) and any(self._model.effects(loop).backward for loop in call.loops()):
             return False  # `self.forward(x)`, and then `self.loss.backward()`
