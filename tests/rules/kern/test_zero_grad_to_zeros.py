@@ -242,6 +242,25 @@ for p in net.parameters():
 for p in net.parameters():
     p.grad += 0.1 * p
 """,
+    "gradients that get memory of a pool": """\
+with torch.cuda.use_mem_pool(pool):
+    for p in net.parameters():
+        p.grad = torch.empty_like(p)
+for x, y in batches:
+    opt.zero_grad(set_to_none=False)
+    F.cross_entropy(net(x), y).backward()
+    opt.step()
+""",
+    "gradients that are parts of one buffer": """\
+flat, start = torch.zeros(15), 0
+for p in net.parameters():
+    p.grad = flat[start : start + p.numel()].view_as(p)
+    start += p.numel()
+for x, y in batches:
+    opt.zero_grad(set_to_none=False)
+    F.cross_entropy(net(x), y).backward()
+    opt.step()
+""",
     "a gradient that a model in shared memory has taken over": """\
 shared = nn.Linear(4, 3).share_memory()
 for x, y in batches:
@@ -253,6 +272,12 @@ for x, y in batches:
     opt.step()
 """,
 }
+
+
+@pytest.mark.parametrize("value", ["torch.randn_like(p)", "p.grad.clone()", "grads[0].view_as(p)", "None"])
+def test_gradients_that_are_set_to_others_say_nothing_of_their_memory(value: str) -> None:
+    given = f"grads = [torch.ones(3)]\nnet.bias.grad = {value}\n".replace("p", "net.bias")
+    assert found(given.replace("torch.randn_like(net.bias)", "torch.randn(3)") + FILLED["an argument"]) == [4]
 
 
 @pytest.mark.parametrize("case", LOOK_ALIKES)

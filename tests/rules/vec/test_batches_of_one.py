@@ -34,6 +34,34 @@ def test_rows_of_sizes_of_their_own_are_no_batch(line: str, count: int) -> None:
     assert len(findings(RESIZED.format(line=line), "VEC02")) == count
 
 
+BESIDE = """
+import torch
+from torch.nn import functional as F
+
+def resized(maps: torch.Tensor, images{type}):
+    maps = F.relu(maps)
+    found = []
+    for depth, image in zip(maps, images):
+        found.append(F.interpolate(depth[None], {size}))
+    return found
+"""
+
+
+@pytest.mark.parametrize(
+    ("kind", "size", "count"),
+    [
+        ("", "image.shape[-2:]", 0),
+        ("", "size=(image.size(1), image.size(2))", 0),
+        (": torch.Tensor", "image.shape[-2:]", 1),
+        ("", "depth.shape[-2:]", 1),
+        ("", "maps.shape[-2:]", 1),
+        ("", "images.shape[-2:]", 1),
+    ],
+)
+def test_rows_that_are_brought_to_the_size_of_something_else_are_no_batch(kind: str, size: str, count: int) -> None:
+    assert len(findings(BESIDE.format(type=kind, size=size), "VEC02")) == count
+
+
 REPEATED = """
 import numpy as np
 import torch

@@ -409,3 +409,31 @@ class Net(torch.nn.Module):
 )
 def test_layers_one_after_another_return_a_tensor(layers: str, count: int) -> None:
     assert len(findings(HEAD + LAYERS.format(layers=layers), *ROW_RULES)) == count
+
+
+@pytest.mark.parametrize(("asked", "found"), [("isinstance(scores, list)", 0), ("scores.dim() > 1", 1)])
+def test_python_adds_up_what_was_found_to_be_a_list(asked: str, found: int) -> None:
+    code = f"""\
+import torch
+
+def averaged(scores: torch.Tensor):
+    if {asked}:
+        scores = sum(scores) / len(scores)
+    return scores.softmax(1)
+"""
+    assert len(findings(code, "VEC01")) == found
+
+
+@pytest.mark.parametrize(
+    ("form", "found"), [("rows.to_sparse()", 0), ("rows.to_sparse_csr()", 0), ("rows.to_dense()", 1)]
+)
+def test_rows_of_a_sparse_tensor_are_left_alone(form: str, found: int) -> None:
+    code = f"""\
+import torch
+
+def shared(one: torch.Tensor, rows: torch.Tensor):
+    if rows.dim() > 1:
+        rows = {form}
+    return torch.stack([one * row for row in rows])
+"""
+    assert len(findings(code, "VEC06")) == found

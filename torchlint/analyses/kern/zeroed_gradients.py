@@ -23,6 +23,7 @@ _FIXED_MEMORY = re.compile(
 )
 # `shared._grad = parameter.grad`: a model in shared memory sees the gradients of another while the tensors stay.
 _HANDED_ON = re.compile(r"\._?grad(\.data)?[ \t]*=[ \t]*[\w.\[\]'\"]+\._?grad(\.data)?[ \t]*(#.*)?$", re.MULTILINE)
+_MEMORY = frozenset(["torch.empty", "torch.empty_like"])
 _OWN = re.compile(r"\bdef[ \t]+zero_grad\b|\bzero_grad[ \t]*=[^=]")
 _FILLING = frozenset(["zero_", "fill_"])
 _PREPARING = frozenset(["detach_", "requires_grad_"])
@@ -49,7 +50,7 @@ def zeroed_gradients(model: Model) -> Iterator[Zeroed]:
     yield from _dropped(model, gradients)
     if _FIXED_MEMORY.search(model.source.text):
         return
-    if any(_is_written_by_hand(model, node) for node in gradients):
+    if any(_is_written_by_hand(model, node) or _is_laid_out(model, node) for node in gradients):
         return
     found = list(_zeroed(model, gradients))
     if found and not any(_HANDED_ON.search(source.text) for source in (model.source, *model.neighbours())):
@@ -239,6 +240,22 @@ def _is_written_by_hand(model: Model, gradient: cst.Attribute) -> bool:
         return True
     in_place = isinstance(above, cst.AugAssign) and above.target is node
     return in_place and isinstance(above.operator, (cst.AddAssign, cst.SubtractAssign))  # type: ignore[union-attr]
+
+
+def _is_laid_out(model: Model, gradient: cst.Attribute) -> bool:
+    """Whether a gradient gets memory ahead of the pass that fills it: `p.grad = torch.empty_like(p)` within a pool, or
+    `p.grad = buffer[start:end].view_as(p)`. Dropped, the next one lies somewhere else."""
+    target = model.parent(gradient)
+    assign = model.parent(target) if isinstance(target, cst.AssignTarget) else None
+    if not isinstance(assign, cst.Assign) or not isinstance(assign.value, cst.Call):
+        return False
+    call = model.call(assign.value)
+    return call.callee in _MEMORY or (call.method in ("view", "view_as") and _is_part(call.receiver))
+
+
+def _is_part(node: cst.BaseExpression | None) -> bool:
+    """`buffer[start:end]`"""
+    return isinstance(node, cst.Subscript) and any(isinstance(each.slice, cst.Slice) for each in node.slice)
 
 
 def read_before_pass(model: Model, zeroed: Zeroed) -> cst.Attribute | None:

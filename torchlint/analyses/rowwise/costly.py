@@ -180,10 +180,31 @@ def hoistable(model: Model, root: Root, trace: Trace) -> Step | None:
             return found
     if drawn:
         return None
-    alone = next((step for step in free if step.inputs.alone and _takes_batch(step)), None)
+    batched = (step for step in free if step.inputs.alone and _takes_batch(step))
+    alone = next((step for step in batched if not _is_sized_by_another(model, step)), None)
     if alone is not None and Fault.RAGGED in trace.faults and _goes_on_with_itself(model, root, alone):
         return None
     return alone or inference(model, root, trace)
+
+
+def _is_sized_by_another(model: Model, step: Step) -> bool:
+    """`interpolate(row[None], image.shape[:2])`, where nothing says that the images the loop also goes through are rows
+    of a tensor, which have one size."""
+    match step.node:
+        case cst.Call(args=[first, *others]):
+            headers = (axis.target for axis in step.inputs.axes if isinstance(axis, (cst.For, cst.CompFor)))
+            beside = {name for target in headers for name in _names(target)} - _names(first)
+            asked = (node.value for arg in others for node in walk(arg) if _is_shape(node))
+            return any(not beside.isdisjoint(_names(node)) and not model.value(node).is_tensor for node in asked)
+    return False
+
+
+def _is_shape(node: cst.CSTNode) -> TypeGuard[cst.Attribute]:
+    return isinstance(node, cst.Attribute) and node.attr.value in ("shape", "size")
+
+
+def _names(node: cst.CSTNode) -> set[str]:
+    return {part.value for part in walk(node) if isinstance(part, cst.Name)}
 
 
 def inference(model: Model, root: Root, trace: Trace) -> Step | None:

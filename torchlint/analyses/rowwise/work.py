@@ -6,6 +6,7 @@ be independent, or where a costly operation in it depends on nothing but the row
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import takewhile
@@ -52,7 +53,7 @@ from torchlint.finding import Confidence
 from torchlint.rule import Fact, Report
 from torchlint.semantics.entities import Role
 from torchlint.semantics.numbering import Numbering
-from torchlint.semantics.tree import walk, without_subscripts
+from torchlint.semantics.tree import last_name, walk, without_subscripts
 from torchlint.semantics.values import Kind
 
 if TYPE_CHECKING:
@@ -62,6 +63,7 @@ if TYPE_CHECKING:
 Root = cst.For | cst.Call | cst.ListComp | cst.GeneratorExp
 
 _FUNCTIONS = (cst.FunctionDef, cst.Lambda)
+_MAKING_SPARSE = re.compile(r"to_sparse(_\w+)?|sparse_\w+_tensor")
 _OTHER_ROLES = (Role.EPOCHS, Role.STEPS, Role.MODULES)
 
 
@@ -126,7 +128,9 @@ class _Finder:
                 yield Work(call.node, "VEC01", wording.of_sorting(name), Confidence.LIKELY, "the result is a list", ())
         for call in self._model.calls_to("builtins.sum", "builtins.max", "builtins.min"):
             reported = any(ancestor in self._taken for ancestor in self._model.ancestors(call.node))
-            if not reported and walks_rows(self._model, self._certainty, call.node):
+            if reported or not walks_rows(self._model, self._certainty, call.node):
+                continue
+            if not is_list_where(self._model, call.node.args[0].value, call.node):
                 plan, reason = self._attempt(call.node)
                 message = wording.of_builtin(call.callee or "", call.node.args[0].value)
                 yield Work(call.node, "VEC01", message, Confidence.LIKELY, plan or reason, ())
@@ -137,6 +141,8 @@ class _Finder:
             return None
         if self._nests:
             return None  # rows of a nested tensor have lengths of their own
+        if loop.iterable is not None and _is_sparse(self._model, loop.iterable):
+            return None  # for which torch has few operations, and fewer that broadcast
         if is_compiled(self._model, loop.function) or only_sets_up(self._model, loop):
             return None
         if isinstance(loop.node, cst.For):
@@ -396,6 +402,14 @@ class _Finder:
         if kept is not None and step is None:
             facts.append(Fact(kept.node, f"`{kept.name}` keeps the result, and no iteration reads that of another"))
         return tuple(facts)
+
+
+def _is_sparse(model: Model, rows: cst.BaseExpression) -> bool:
+    binding = model.binding(rows)
+    written = [write.value for write in binding.writes] if binding is not None else []
+    return any(
+        isinstance(made, cst.Call) and _MAKING_SPARSE.fullmatch(last_name(made.func)) for made in (rows, *written)
+    )
 
 
 def _is_of_row(kept: Kept, trace: Trace) -> bool:
