@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from textwrap import dedent
 
-from tests.rules.data.unpinned_loaders import HEADER, LOOP, script
+from tests.rules.data.unpinned_loaders import COLLATED, HEADER, LOOP, script
 
 LOOK_ALIKES = {
     "images of which the loop makes tensors": HEADER
@@ -14,6 +14,7 @@ LOOK_ALIKES = {
             print(model(torch.stack([prepare(image) for image in batch]).to(device)).mean())
         """
     ),
+    "batches that a function made for a device puts there": script(COLLATED.format(last="y.to(device)")),
     "a list that stands for no samples": script("loader = DataLoader([])\n"),
     "a list of samples that another file computed": script(
         """\

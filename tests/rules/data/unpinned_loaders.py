@@ -38,7 +38,20 @@ def script(body: str, loop: str = LOOP) -> str:
     return HEADER + dedent(body) + loop
 
 
+COLLATED = """\
+from places import given
+
+def collate_to(device):
+    def collate(samples):
+        x, y = (torch.stack(part) for part in zip(*samples))
+        return x, {last}
+    return collate
+
+loader = DataLoader(images, 64, collate_fn=collate_to(given))  # found
+"""
+
 VARIANTS = {
+    "batches that a function made for a device leaves where they are": script(COLLATED.format(last="y")),
     "loader with workers": script("loader = DataLoader(images, 64, shuffle=True, num_workers=4)  # found\n"),
     "qualified": script("loader = torch.utils.data.DataLoader(images, 64)  # found\n"),
     "module alias": script("loader = data.DataLoader(images, 64)  # found\n"),

@@ -138,3 +138,23 @@ class Net(nn.Module):
 def test_a_pass_that_keeps_a_parameter_sets_nothing_up(name: str, count: int) -> None:
     code = PASS.format(name=name)
     assert sum(len(findings(code, rule)) for rule in ("VEC01", "VEC02", "VEC06")) == count
+
+
+@pytest.mark.parametrize(
+    ("name", "count"), [("init_weights", 0), ("reset_parameters", 0), ("init_hidden", 1), ("reset", 1)]
+)
+def test_a_method_whose_name_says_weights_initialises_them(name: str, count: int) -> None:
+    code = f"""\
+import torch
+from torch import nn
+from layers import constant_init
+
+class Sampling(nn.Module):
+    def {name}(self):
+        grid = torch.zeros(8, self.points, 2)
+        for i in range(self.points):
+            grid[:, i] *= i + 1
+        constant_init(self.attention, 0.0)
+        self.offsets.bias.data = grid.view(-1)
+"""
+    assert len(findings(code, "VEC01")) == count

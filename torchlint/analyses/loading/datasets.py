@@ -104,7 +104,16 @@ def _built_on_accelerator(call: Call, model: Model) -> bool:
         return True
     if _computed_elsewhere(call, model) or _is_part_of_moved(call):
         return True
+    if any(_moves(function, model) for function in _handed_out(call, model)):
+        return True
     return any(_on_accelerator(model.value(arg.value)) for arg in call.arguments)
+
+
+def _handed_out(call: Call, model: Model) -> Iterator[Function]:
+    """`def collate_to(device): def collate(samples): ... ; return collate`: the functions that another returns."""
+    returned = call.target.results if call.target is not None else ()
+    origins = (origin for node in returned for origin in model.value(node).origins)
+    return (function for origin in origins if (function := model.function_of(origin)) is not None)
 
 
 def _is_part_of_moved(call: Call) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 import libcst as cst
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from torchlint.semantics.model import Model
 
 _DEPTH = 4
+_INITIALISES = re.compile(r"_*(init|initiali[sz]e|reset)_(weights?|param\w*)_*")
 _PARAMETER = "torch.nn.Parameter"
 
 
@@ -61,7 +63,9 @@ def lists_numbers(model: Model, loop: Loop) -> bool:
 def _builds(model: Model, function: Function, depth: int) -> bool:
     if function.cls is None or not function.cls.is_module or not depth:
         return False
-    if function.name == "__init__" or any((call.callee or "").startswith("torch.nn.init.") for call in function.calls):
+    if function.name == "__init__" or _INITIALISES.fullmatch(function.name):
+        return True
+    if any((call.callee or "").startswith("torch.nn.init.") for call in function.calls):
         return True
     if not function.callers or function.foreign_callers or any(True for _ in model.calls_elsewhere(function)):
         return False
