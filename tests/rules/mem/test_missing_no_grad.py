@@ -339,6 +339,24 @@ def test_what_hugging_face_generates_has_no_graph(library: str, method: str, cou
     assert len(found(GENERATES.format(library=library, method=method))) == count
 
 
+@pytest.mark.parametrize(
+    ("called", "count"),
+    [("model.encode(batch, convert_to_tensor=True)", 0), ("model.encode_query(batch)", 0), ("model(batch)", 1)],
+)
+def test_sentence_transformers_encode_without_a_graph(called: str, count: int) -> None:
+    code = f"""\
+import torch
+from sentence_transformers import SentenceTransformer
+
+model = SentenceTransformer("small").cuda()
+model.eval()
+for batch in open("sentences"):
+    emb = {called}
+    print(emb.shape, emb.norm().item())
+"""
+    assert len(findings(code, "MEM05")) == count
+
+
 @pytest.mark.parametrize(("call", "count"), [("test_net(net, images)", 1), ("test_net()", 0)])
 def test_a_function_that_a_script_calls_with_its_network_is_no_unit_test(call: str, count: int) -> None:
     code = f"""

@@ -36,6 +36,7 @@ _DIFFERENTIATING = re.compile(
 )
 _FILLING = frozenset({"torch.ones", "torch.zeros", "torch.empty", "torch.rand", "torch.randn"})
 _DEPTH = 3
+_ENCODING = re.compile(r"sentence_transformers\.(\w+\.)*\w+ (encode|predict|rank)(_\w+)?")
 _TRANSFORMERS = re.compile(r"^\s*(from|import)\s+(transformers|peft|unsloth)\b", re.MULTILINE)
 
 
@@ -146,10 +147,13 @@ class RecordedPasses:
 
     def _decides_inside(self, call: Call) -> bool:
         """Whether the function that is called runs its models without gradients by itself, takes gradients, or ends the
-        graph, so that it is the one to switch off. `generate` of Hugging Face's models switches it off.
+        graph, so that it is the one to switch off. `generate` of Hugging Face's models switches it off, and so do
+        `encode` and `predict` of Sentence Transformers.
         """
         entered = (self._model, call.target) if call.target is not None else self._model.elsewhere(call)
         entered = entered or _method_behind(self._model, call)
+        if _ENCODING.fullmatch(f"{call.receiver_value.ref} {call.method}"):
+            return True
         if entered is None:
             return call.method == "generate" and _TRANSFORMERS.search(self._model.source.text) is not None
         ends_graph = call.foreign is not None and call.loop is None and call.value.is_(Kind.ARRAY, Kind.NUMBER)
