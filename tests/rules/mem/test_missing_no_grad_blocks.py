@@ -206,29 +206,6 @@ def test_branches_that_run_a_network_go_under_one_switch() -> None:
     assert fixed(code, "MEM05", "MEM09").count("set_grad_enabled") == 1
 
 
-SPLIT = """
-def train_model(model, loaders, optimizer, crit):
-    for phase in ["train", "val"]:
-        for x, y in loaders[phase]:
-            optimizer.zero_grad()
-            if {asked}:
-                out = model(x, y)
-            else:
-                with torch.no_grad():
-                    out = model(x, None)
-            loss = crit(out, y)
-            if phase == "train":
-                loss.backward()
-                optimizer.step()
-            print(loss.item())
-"""
-
-
-@pytest.mark.parametrize(("asked", "count"), [('phase == "train"', 0), ("x.dim() > 1", 1)])
-def test_a_pass_of_the_training_phase_alone_needs_its_graph(asked: str, count: int) -> None:
-    assert len(findings(SETUP + SPLIT.format(asked=asked), "MEM05", "MEM09")) == count
-
-
 def test_nothing_is_switched_where_its_phase_is_decided_already() -> None:
     code = SETUP + LONG.format(
         first="x = x + 1\n                out = model(x, y)", filler="            print()\n" * 30
