@@ -7,6 +7,7 @@ from collections.abc import Mapping
 import libcst as cst
 import pytest
 
+from tests.semantics.programs import model_of
 from tests.support import findings
 from torchlint.analyses.modules import module_mode
 from torchlint.semantics.entities import Function
@@ -39,7 +40,10 @@ def program(functions: int, switch: str) -> str:
 
 
 @pytest.mark.parametrize(("switch", "count"), [("net.eval()", 0), ("pass", 1)])
-def test_functions_that_call_each_other(switch: str, count: int, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("wrapped", [False, True])
+def test_functions_that_call_each_other(
+    switch: str, count: int, wrapped: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
     walks: list[str] = []
     before = module_mode._Walk.before
 
@@ -50,4 +54,18 @@ def test_functions_that_call_each_other(switch: str, count: int, monkeypatch: py
         return before(walk, function)
 
     monkeypatch.setattr(module_mode._Walk, "before", counted)
-    assert len(findings(program(3, switch), "TRAIN04")) == count
+    source = program(3, switch)
+    if wrapped:
+        source = source.replace(
+            "evaluate(net, test_loader):", "evaluate(base, test_loader):\n    net = nn.Sequential(base)"
+        )
+    assert len(findings(source, "TRAIN04")) == count
+
+
+@pytest.mark.parametrize(("switch", "is_evaluated"), [("net.eval()", True), ("pass", False)])
+def test_a_function_that_only_those_call_which_were_asked_says_nothing_of_its_own(
+    switch: str, is_evaluated: bool
+) -> None:
+    model = model_of(program(2, switch))
+    forward = next(call for call in model.calls if call.is_forward and call.function.name == "evaluate")
+    assert module_mode.is_evaluated_at(model, forward) is is_evaluated

@@ -147,23 +147,24 @@ class _Ways:
             callers += [found for call in function.foreign_callers if (found := model.caller(call)) is not None]
         if not callers or depth > _DEPTH:
             return frozenset({Mode.UNSEEN})
-        if not self._nesting:  # all that is found goes into one set
-            if self._asked.get((function, network), depth + 1) <= depth:
-                return _NOWHERE
-            self._asked[function, network] = depth
+        if self._asked.get((function, network), depth + 1) <= depth:
+            return _NOWHERE  # all that a search finds goes into one set
+        self._asked[function, network] = depth
         modes: set[Mode] = set()
         for home, call in callers:
             given = name_outside(home, call, function, network, is_abroad=home is not model)
             modes |= self.at(home, call.node, given, depth + 1) if given is not None else {Mode.UNKNOWN}
-        return frozenset(modes) or frozenset({Mode.UNSEEN})
+        return frozenset(modes) if modes or depth else frozenset({Mode.UNSEEN})
 
     def of_others(self, model: Model, place: cst.CSTNode, networks: Iterable[Binding | None]) -> Modes:
         """What other networks, of which one is made or to which a name is given, are in."""
         modes = _NOWHERE
         for network in networks if self._nesting < _OTHERS else (None,):
+            outer, self._asked = self._asked, {}
             self._nesting += 1
             modes |= self.at(model, place, network) if network is not None else frozenset({Mode.UNKNOWN})
             self._nesting -= 1
+            self._asked = outer
         return modes
 
     def entered(self, model: Model, call: Call) -> tuple[Model, Function] | None:
