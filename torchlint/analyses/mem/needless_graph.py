@@ -112,6 +112,8 @@ class _Finder:
 
     def _is_told_to_callers(self, call: Call) -> bool:
         """Whether a method of a network returns what comes of a pass to one who has to switch autograd off there."""
+        if _comes_from_outside(call):
+            return False
         methods = [call.function]
         for method in methods:  # it grows while the loop runs
             for caller in method.callers:
