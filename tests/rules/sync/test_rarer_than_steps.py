@@ -35,6 +35,36 @@ def test_a_function_that_runs_over_the_data_is_no_step(loop: str, count: int) ->
     assert len(findings(SPLITS.format(loop=loop), "SYNC04")) == count
 
 
+WHOLE = """
+import torch
+from torch import nn
+
+def train(net: nn.Module, inside: torch.utils.data.DataLoader, held_out: torch.utils.data.DataLoader, optimizer):
+    net.cuda()
+    for round in range(1000):
+        cost = 0
+        {inner}
+            cost = cost + net(x.cuda()).square().mean()
+        optimizer.zero_grad()
+        cost.backward()
+        optimizer.step()
+        total = cost.item()
+        print(total)
+"""
+
+
+@pytest.mark.parametrize(
+    ("inner", "count"),
+    [
+        ("for x in inside:", 0),
+        ("for x in torch.randn(4, 8, 3):", 1),
+        ("if round % 50 == 0:\n            for x in inside:\n                print(x)\n        for x in net.parts:", 1),
+    ],
+)
+def test_a_step_that_goes_through_all_batches_is_an_epoch(inner: str, count: int) -> None:
+    assert len(findings(WHOLE.format(inner=inner), "SYNC01")) == count
+
+
 SHIFTED = """
 import torch
 

@@ -333,10 +333,13 @@ def _is_given(model: Model, call: Call, loop: Loop) -> bool:
 def _runs_seldom(model: Model, loop: Loop) -> bool:
     """A loop over the samples of one batch, at log intervals of the steps, or in a function that is called at them.
     One that runs a model at them, for each batch of those that the function goes through, is an evaluation. One over
-    two or three things, or some that are listed, which no step calls or at intervals only, and one that waits for
-    somebody, are none."""
+    two or three things, or some that are listed, which no step calls or at intervals only, one that waits for somebody,
+    and one that goes through all batches each time, are none."""
     function = loop.function
-    if _waits_for_somebody(loop) or (loop.parent is None and _is_short(model, loop)):
+    inner = [each.node for each in function.loops if each.parent is loop and each.iterates.kind is Kind.LOADER]
+    if any(not is_gated(model, node, loop) for node in inner) or _waits_for_somebody(loop):
+        return True
+    if loop.parent is None and _is_short(model, loop):
         return True
     steps = [outer for outer in loop.around() if outer.role in (Role.STEPS, Role.EVALUATION)]
     step = next(iter(steps), None)
