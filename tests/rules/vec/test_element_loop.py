@@ -218,6 +218,15 @@ def test_dimensions_that_go_to_and_fro_are_only_shown() -> None:
     assert fixed(code.replace("loss(x[j, :, :], y[j, :, :]).item()", "x[j].sum()"), "VEC01", "VEC02") != code
 
 
+def test_rows_that_are_moved_and_made_flat_are_only_shown() -> None:
+    code = f"{HEAD}def f(points: torch.Tensor, images: torch.Tensor):\n"
+    code += "    out = torch.zeros(images.shape[0], images.shape[1], 4)\n    for n in range(points.shape[-2]):\n"
+    code += "        out[..., n, 0] = points[..., n, 0] - 2\n    return out\n"
+    (finding,) = findings(code, "VEC01")
+    assert finding.fix is not None
+    assert finding.fix.applicability is Applicability.DISPLAY
+
+
 @pytest.mark.parametrize(("beside", "is_fixed"), [("sum(abs(x))", False), ("x.mean()", True)])
 def test_a_sum_is_not_rewritten_beside_another(beside: str, is_fixed: bool) -> None:
     code = f"{HEAD}def f(x: torch.Tensor, y: torch.Tensor):\n    n, m = y.shape\n    y = y.exp()\n"

@@ -57,7 +57,7 @@ def is_hard_to_read(text: str) -> bool:
         ("vmap(lambda" in text and "torch.linalg." not in text)
         or "result_type(" in text
         or "*[1] *" in text
-        or any(line.count(".movedim(") > 2 and "@" not in line for line in text.splitlines())
+        or any(line.count(".movedim(") + line.count(".flatten(") > 2 and "@" not in line for line in text.splitlines())
     )
 
 
