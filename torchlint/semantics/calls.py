@@ -408,6 +408,8 @@ class Calls(MethodCalls):
 
     def _forward(self, call: Call, module: Value, given: Arguments) -> Value:
         call.callee = module.ref
+        if (own := self.call_of_its_own(module)) is not None:
+            return (self._enter if own.node in self.scopes.function_of else self._visit)(call, own, given, bound=True)
         for candidates in (module,), self._objects(module):
             results = [self._forward_of_class(call, candidate, given) for candidate in candidates]
             known = [result for result in results if result is not None]
@@ -424,12 +426,12 @@ class Calls(MethodCalls):
     def _forward_of_class(self, call: Call, module: Value, given: Arguments) -> Value | None:
         """What the forward of a class of the project returns."""
         if (cls := self.local_class(module)) is not None:
-            target = _run_by_call(cls)
+            target = cls.method("forward") or cls.method("__call__")
             if target is None:
                 return None
             return self._enter_one_of(call, self._implementations(module, cls, target), given, bound=True)
         foreign = self.foreign_class(module)
-        target = _run_by_call(foreign) if foreign is not None else None
+        target = foreign.method("forward") or foreign.method("__call__") if foreign is not None else None
         if target is None or is_placeholder(target):
             return None
         return self._visit(call, target, given, bound=True)
@@ -472,11 +474,6 @@ _KIND_BY_BASE_NAME = (
     (re.compile(r".*Sampler$"), Kind.SAMPLER),
     (re.compile(r".*(Optimizer|SGD|Adam|AdamW)$"), Kind.OPTIMIZER),
 )
-
-
-def _run_by_call(cls: Class) -> Function | None:
-    """The method that a call of a module runs, where one is in sight."""
-    return cls.method("forward") or cls.method("__call__")
 
 
 def ancestry(cls: Class, imports: Imports | None = None) -> tuple[str, ...]:
