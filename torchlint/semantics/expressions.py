@@ -404,7 +404,9 @@ class Expressions(Lookup, ABC):
             known = Grad.CARRIES if value.constant is True else Grad.DETACHED
             grad = known if isinstance(value.constant, bool) else Grad.UNKNOWN
             self.write(binding, owner.but(grad=grad))
-        elif owner.kind is Kind.MODULE and value.is_(Kind.MODULE, Kind.UNKNOWN, Kind.TENSOR):
+            return
+        is_switch = target.attr.value == "requires_grad" and value.constant is not False
+        if is_switch or (owner.kind is Kind.MODULE and value.is_(Kind.MODULE, Kind.UNKNOWN, Kind.TENSOR)):
             self._loosen(target.value)
 
     def _loosen(self, owner: cst.BaseExpression) -> None:

@@ -84,3 +84,14 @@ def test_an_object_collates_batches_of_an_own_class(tmp_path: Path, collate: str
     assert bool(found) == bool(method)
     (tmp_path / "images.py").write_text(PADDING.format(method).replace("return Padded(rows)", "return list(rows)"))
     assert lint(source, Settings.selecting("DATA02"), strict=True, project=Project())
+
+
+@pytest.mark.parametrize(("beside", "count"), [("torch.tensor(y)", 1), ("list(y)", 0)])
+def test_tensors_beside_an_own_object_are_pinned(tmp_path: Path, beside: str, count: int) -> None:
+    (tmp_path / "pyproject.toml").touch()
+    made = PADDING.format("") + f"\ndef collate(samples):\n    x, y = zip(*samples)\n    return {beside}, Padded(x)\n\n"
+    loop = "from trainer import Trainer\nTrainer(model, device).fit(loader)\n"
+    main = HEADER + made + "loader = DataLoader(images, 4, num_workers=4, collate_fn=collate)\n" + loop
+    (tmp_path / "main.py").write_text(main)
+    source = Source.read(tmp_path / "main.py")
+    assert len(lint(source, Settings.selecting("DATA02"), strict=True, project=Project())) == count

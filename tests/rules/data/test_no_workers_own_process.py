@@ -95,6 +95,21 @@ def test_workers_would_part_a_file_that_is_read_on_in(made: str, count: int) -> 
 )
 def test_what_was_read_once_and_kept_is_not_waited_for(item: str, count: int) -> None:
     item += "\n        self.cache[i] = torch.load(self.files[i])"
+    assert_count(item, count)
+
+
+@pytest.mark.parametrize(
+    "item",
+    [
+        "self.cache[i] = self.cache.get(i, 0) + 1",
+        "if i not in self.cache:\n            self.cache[i] = len(self.cache)",
+    ],
+)
+def test_counts_and_numbers_of_labels_are_no_samples(item: str) -> None:
+    assert_count(item, 1)
+
+
+def assert_count(item: str, count: int) -> None:
     training = TRAINING.replace("from samples import Samples\n", "")
     assert len(findings(SAMPLES.format(made="self.cache = {}", item=item) + training, "DATA01")) == count
 

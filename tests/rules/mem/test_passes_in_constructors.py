@@ -68,6 +68,38 @@ def test_a_function_that_only_constructors_of_networks_ask_for_sizes(base: str, 
     assert len(findings(ASKED.format(base=base), "MEM05")) == count
 
 
+AVERAGED = """
+import torch
+from torch import nn
+
+
+def mean_of(net, loader):
+    net.eval()
+    {loop}
+
+
+class Centred(nn.Module):
+    def __init__(self, net, loader):
+        super().__init__()
+        self.mean = mean_of(net, loader)
+"""
+
+
+@pytest.mark.parametrize(
+    ("loop", "count"),
+    [
+        ("return net(torch.randn(4, 3).cuda()).mean(0).cpu()", 0),
+        (
+            "found = []\n    for x, _ in loader:\n        found.append(net(x.cuda()).mean(0).cpu())\n"
+            "    return torch.stack(found)",
+            1,
+        ),
+    ],
+)
+def test_what_goes_through_batches_for_a_constructor_evaluates(loop: str, count: int) -> None:
+    assert len(findings(AVERAGED.format(loop=loop), "MEM05")) == count
+
+
 ENGINE = """
 import torch
 from timm.data import Mixup

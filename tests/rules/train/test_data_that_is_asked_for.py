@@ -26,12 +26,24 @@ def test_what_may_have_no_data_is_no_tensor(test: str, found: int) -> None:
 
 
 @pytest.mark.parametrize(
-    ("kinds", "found"), [("Masked", 0), ("(Masked, Packed)", 0), ("(list, Masked)", 1), ("torch.Tensor", 1)]
+    ("kinds", "found"),
+    [("Masked", 0), ("(Masked, Packed)", 0), ("(list, Masked)", 1), ("torch.Tensor", 1), ("kinds", 1)],
 )
 def test_what_may_be_of_another_class_is_no_tensor(kinds: str, found: int) -> None:
     code = (
         "import torch\nfrom masks import Masked, Packed\n\ndef joined(x):\n"
         f"    assert isinstance(x, {kinds})\n    return x.data.contiguous().unsqueeze(0)\n"
+    )
+    assert len(findings(code, "TRAIN10")) == found
+
+
+@pytest.mark.parametrize(
+    ("met", "found"), [("x = torch.stack(x)", 1), ("return x", 1), ("return x.data.contiguous()", 1), ("pass", 0)]
+)
+def test_what_is_of_another_class_is_done_with_before(met: str, found: int) -> None:
+    code = (
+        "import torch\nfrom masks import Masked\n\ndef joined(x):\n"
+        f"    if isinstance(x, Masked):\n        {met}\n    return x.data.contiguous().unsqueeze(0)\n"
     )
     assert len(findings(code, "TRAIN10")) == found
 

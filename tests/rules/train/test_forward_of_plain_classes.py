@@ -112,3 +112,12 @@ def test_what_an_object_of_another_file_holds(tmp_path: Path, bases: str, use: s
     (tmp_path / "main.py").write_text(HELD.format(use=use))
     source = Source.read(tmp_path / "main.py")
     assert len(lint(source, Settings.selecting("TRAIN07"), strict=True, project=Project())) == count
+
+
+def test_a_class_beside_says_nothing_of_what_is_only_run(tmp_path: Path) -> None:
+    (tmp_path / "pyproject.toml").touch()
+    (tmp_path / "layers.py").write_text(LAYERS.format(bases=""))
+    main = "import torch\nimport layers\n\ndef run(model, x):\n    net = torch.nn.DataParallel(model)\n"
+    (tmp_path / "main.py").write_text(main + "    return net.module.forward(x)\n")
+    source = Source.read(tmp_path / "main.py")
+    assert len(lint(source, Settings.selecting("TRAIN07"), strict=True, project=Project())) == 1

@@ -329,6 +329,8 @@ class Sampler(nn.Module):
         ("return F.dropout(x, self.p * self.training)", 0),
         ("p = self.p if self.deep else 0.0\n        return F.dropout(x, p=p)", 1),
         ("if self.training:\n            x = x + 1\n        p = self.p\n        return F.dropout(x, p)", 1),
+        ("return F.dropout(x, p=self.train_dropout)", 1),
+        ("p = self.pretrained_p\n        return F.dropout(x, p)", 1),
     ],
 )
 def test_a_probability_that_says_whether_there_is_training(body: str, count: int) -> None:

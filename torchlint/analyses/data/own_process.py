@@ -37,21 +37,28 @@ def keeps_what_it_reads(loader: Loader) -> bool:
 def returns_what_it_kept(loader: Loader) -> bool:
     """Whether a sample that was read once is found in an attribute the next time: `self.cache[i] = image`, and `if i in
     self.cache`. From the second epoch on there is nothing to wait for."""
-    for _, cls in classes_of(loader):
+    for home, cls in classes_of(loader):
         methods = _sampling(cls)
-        kept = {name for method in methods for name in _kept_in(method)}
+        kept = {name for method in methods for name in _kept_in(method, home)}
         if any(_is_looked_up(node, method, kept) for method in methods for node in walk(method.node)):
             return True
     return False
 
 
-def _kept_in(method: Function) -> Iterator[str]:
+def _kept_in(method: Function, home: Model) -> Iterator[str]:
+    """Of more than a count or a number for each label."""
     for node in walk(method.node):
         match node:
-            case cst.AssignTarget(
-                target=cst.Subscript(value=cst.Attribute(value=cst.Name(value=owner), attr=cst.Name(value=name)))
-            ) if owner == method.own_name:
-                yield name
+            case cst.Assign(
+                targets=[
+                    cst.AssignTarget(
+                        cst.Subscript(value=cst.Attribute(value=cst.Name(value=owner), attr=cst.Name(value=name)))
+                    )
+                ],
+                value=kept,
+            ) if owner == method.own_name and not isinstance(kept, cst.BinaryOperation):
+                if home.value(kept).kind is not Kind.NUMBER:
+                    yield name
 
 
 def _is_looked_up(node: cst.CSTNode, method: Function, kept: set[str]) -> bool:

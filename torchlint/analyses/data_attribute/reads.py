@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
+from torchlint.analyses.conditions import conditions
 from torchlint.analyses.data_attribute.chain import VIEWS, Chain, last_word
 from torchlint.analyses.data_attribute.evidence import (
     is_full_reduction,
@@ -30,7 +31,7 @@ from torchlint.semantics.hints import LOSS_NAMES
 from torchlint.semantics.values import Kind, Value
 
 if TYPE_CHECKING:
-    from torchlint.semantics.entities import Function
+    from torchlint.semantics.entities import Call, Function
     from torchlint.semantics.model import Model
     from torchlint.source import Source
 
@@ -111,22 +112,26 @@ def unclear_reads(model: Model) -> Iterator[cst.Attribute]:
             yield node
 
 
-def _asked_whether_other(model: Model) -> set[tuple[Function, str]]:
+def _asked_whether_other(model: Model) -> dict[tuple[Function, str], str]:
     """What a function asks for an attribute `data` first, which tensors always have: `hasattr(obj, "data")`; or
-    whether it is of a class that is neither of torch nor of the language: `isinstance(x, MaskedBatch)`."""
+    whether it is of a class that is neither of torch nor of the language: `isinstance(x, MaskedBatch)`. Each with the
+    test."""
     asked = [call for call in model.calls_to("builtins.hasattr", "builtins.isinstance") if len(call.arguments) == 2]
     return {
-        (call.function, model.code(call.arguments[0].value))
+        (call.function, model.code(call.arguments[0].value)): model.code(call.node)
         for call in asked
         if string_value(call.arguments[1].value) == "data"
-        or (call.callee == "builtins.isinstance" and _is_of_neither(call.arguments[1].value, model))
+        or (call.callee == "builtins.isinstance" and _is_of_neither(call, model))
     }
 
 
-def _is_of_neither(classes: cst.BaseExpression, model: Model) -> bool:
+def _is_of_neither(call: Call, model: Model) -> bool:
+    """What is of the class may be made a tensor: `if isinstance(x, Boxes): x = x.boxes`."""
+    asked, classes = (each.value for each in call.arguments)
+    binding = model.binding(asked)
     each = [element.value for element in classes.elements] if isinstance(classes, cst.Tuple) else [classes]
-    homes = {(model.qualified(one) or "").partition(".")[0] for one in each}
-    return homes.isdisjoint(_LANGUAGE)
+    homes = {(model.qualified(one) or "torch").partition(".")[0] for one in each}
+    return homes.isdisjoint(_LANGUAGE) and (binding is None or not binding.is_parameter or len(binding.writes) == 1)
 
 
 def _plain_reads(model: Model) -> list[tuple[cst.Attribute, Value, Chain]]:
@@ -145,7 +150,8 @@ def _plain_reads(model: Model) -> list[tuple[cst.Attribute, Value, Chain]]:
         if not (is_made_in_sight or is_leaf_attribute(node.value)) and model.once(_knows_wrappers):
             continue  # what it is, its name and its use say: a wrapper of a tensor has much in common with one
         chain = Chain(model, node)
-        is_asked = (model.function(node), model.code(node.value)) in model.once(_asked_whether_other)
+        asked = model.once(_asked_whether_other).get((model.function(node), model.code(node.value)))
+        is_asked = asked is not None and conditions(model, node).get(asked) is not False
         if _is_dict(chain) or (is_asked and not is_made_in_sight):
             continue
         if isinstance(model.parent(chain.end), cst.Expr) and chain.end is node and not model.source.is_notebook:

@@ -24,8 +24,8 @@ _RETURNED = re.compile(r"^[ \t]+return ([A-Z]\w*)\(", re.MULTILINE)
 
 def are_left_alone(loader: Loader) -> bool:
     """Whether the collate function returns an object of a class of the project that has no `pin_memory()`, or puts one
-    into what it returns, as DETR does with its images; or the batch is of things that `to()` moves, as graphs of DGL,
-    and not of tensors, of which it makes copies."""
+    into what it returns, as DETR does with its images, and no tensor beside it; or the batch is of things that `to()`
+    moves, as graphs of DGL, and not of tensors, of which it makes copies."""
     if not loader.is_graphs and any(_is_moved_in_place(move.call, loader.model) for move in loader.moves):
         return True
     return any(_returns_own_objects(function, home, loader.model) for home, function in collating(loader))
@@ -44,10 +44,10 @@ def _is_moved_in_place(call: Call, model: Model) -> bool:
 
 def _returns_own_objects(function: Function, home: Model, model: Model) -> bool:
     returned = [node.value for node in function.returns]
-    return bool(returned) and all(
-        node is not None
-        and any(_is_own_object(part, home, model) for part in (*_parts(node, home), *_stored(node, home)))
-        for node in returned
+    held = [[*_parts(node, home), *_stored(node, home)] if node is not None else [] for node in returned]
+    return bool(held) and all(
+        any(_is_own_object(part, home, model) for part in parts) and not any(home.value(p).is_tensor for p in parts)
+        for parts in held
     )
 
 

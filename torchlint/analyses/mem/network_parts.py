@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import libcst as cst
 
 from torchlint.analyses.rowwise.setting_up import builds
+from torchlint.semantics.entities import Role
 from torchlint.semantics.values import Kind
 
 if TYPE_CHECKING:
@@ -32,9 +33,11 @@ def is_network_by_hand(function: Function, model: Model) -> bool:
 
 
 def is_in_constructor(function: Function, model: Model) -> bool:
-    """Whether a method is a part of a constructor, or a function runs for those of modules alone, which ask what shapes
-    their layers return, or what their means are."""
+    """Whether a method is a part of a constructor, or runs for those of modules alone, which ask what shapes their
+    layers return, or what their means are; so does a function, unless it goes through batches."""
     if function.cls is None:
+        if any(loop.role is Role.EVALUATION for loop in function.loops):
+            return False
         asking = [call.function for call in function.callers]
         return bool(asking) and not function.foreign_callers and all(builds(model, each) for each in asking)
     return _PART_OF_CONSTRUCTOR.fullmatch(function.name) is not None or builds(model, function)

@@ -88,6 +88,8 @@ def _may_be_plain(model: Model, call: Call) -> bool:
     else:  # `net.model`, of an object of another file
         owner = _written(model, call)
         methods = {each.method for each in model.calls if each.method is not None and _written(model, each) == owner}
+        if methods == {"forward"}:
+            return False
     classes = model.classes_beside({"forward", *methods})
     return any(not model.is_module_class(source, name) for source, name in classes)
 
@@ -165,8 +167,10 @@ def _is_told_how_often(model: Model, probability: cst.BaseExpression | None) -> 
     binding = model.binding(probability) if probability is not None else None
     writes = writes_reaching(model, binding, probability) if binding is not None and probability is not None else []
     tests = [guard.test for write in writes for guard in model.guards(write.target)]
-    asked = [probability, *(write.value for write in writes), *tests]
-    return any(part is not None and _asks_for_training(part) for part in asked)
+    values = [part for part in (probability, *(write.value for write in writes)) if part is not None]
+    tests += [node.test for part in values for node in walk(part) if isinstance(node, cst.IfExp)]
+    is_factor = any(is_name(node, "training") for part in values for node in walk(part))
+    return is_factor or any(test is not None and _asks_for_training(test) for test in tests)
 
 
 def _asks_for_training(test: cst.BaseExpression) -> bool:
