@@ -286,6 +286,11 @@ def test_a_method_that_takes_derivatives_where_the_project_has_it(tmp_path: Path
     assert len(linted(tmp_path, equation=EQUATION.format(slope=slope), main=VALIDATED)) == count
 
 
+def test_what_is_no_network_says_nothing_of_one_that_is_out_of_sight(tmp_path: Path) -> None:
+    equation = EQUATION.format(slope="torch.autograd.grad(y, t, torch.ones_like(t))[0]")
+    assert len(linted(tmp_path, equation=equation.replace("(nn.Module)", ""), main=VALIDATED)) == 1
+
+
 CHANGED = """
     import torch
     from torch import nn

@@ -280,6 +280,7 @@ def test_a_number_in_a_warning_of_what_should_not_happen_is_rare(told: str, coun
     assert len([each for each in findings(code, "SYNC01") if "loss.item()" in each.message]) == count
 
 
-def test_a_number_in_a_warning_of_each_step_is_read_in_each() -> None:
-    code = training("logger.warning('large: %s', loss.item())", "logger = make()")
-    assert len(findings(code, "SYNC01")) == 1
+@pytest.mark.parametrize(("asked", "count"), [("", 1), ("if rank == 0: ", 1), ("if rank == 0 and not found: ", 0)])
+def test_a_number_in_a_warning_of_each_step_is_read_in_each(asked: str, count: int) -> None:
+    code = training(f"{asked}logger.warning('large: %s', loss.item())", "logger, rank, found = make(), make(), make()")
+    assert len(findings(code, "SYNC01")) == count

@@ -65,7 +65,7 @@ def _only_done(methods: Iterable[tuple[Model, Function]]) -> list[tuple[Model, F
 
 
 def _only_networks(model: Model, methods: list[tuple[Model, Function]]) -> list[tuple[Model, Function]]:
-    return [(home, method) for home, method in methods if _is_of_network(model, home, method)]
+    return [(home, method) for home, method in methods if is_of_network(model, home, method)]
 
 
 def _is_only_declared(method: Function) -> bool:
@@ -79,7 +79,7 @@ def _is_only_declared(method: Function) -> bool:
     )
 
 
-def _is_of_network(model: Model, home: Model, method: Function) -> bool:
+def is_of_network(model: Model, home: Model, method: Function) -> bool:
     cls = method.cls
     return cls is not None and (cls.is_module or model.is_module_class(home.source, cls.qualname))
 

@@ -30,7 +30,7 @@ from torchlint.analyses.mem.gradients_on_the_way import (
     reached,
     sends_back_for_others,
 )
-from torchlint.analyses.mem.keyword_match import methods_meant, methods_named, namesakes, passes_that_fit
+from torchlint.analyses.mem.keyword_match import is_of_network, methods_meant, methods_named, namesakes, passes_that_fit
 from torchlint.analyses.mem.network_parts import is_in_constructor, is_network_by_hand
 from torchlint.analyses.mem.recorded_passes import RecordedPasses, is_entered, runs_without_gradients, takes_gradients
 from torchlint.analyses.mem.state_reads import read_for_state
@@ -150,7 +150,8 @@ class _Finder:
         ):
             return True
         methods = meant if len(meant) == 1 else namesakes(self._model, call)
-        if any(takes_gradients(*method) for method in methods):
+        is_network = call.receiver_value.kind is Kind.MODULE
+        if any(takes_gradients(*method) for method in methods if not is_network or is_of_network(self._model, *method)):
             return True
         return bool(methods) and all(runs_without_gradients(*method) for method in methods)
 

@@ -90,10 +90,11 @@ def _shown(model: Model, node: cst.BaseExpression, leaves: list[cst.BaseExpressi
 
 
 def warns_of_something(model: Model, node: cst.BaseExpression, step: Step) -> bool:
-    """`if not found: logger.warning(...)`, of what should not happen in a step."""
+    """`if not found: logger.warning(...)`, of what should not happen in a step. `if rank == 0:` asks who tells."""
     above = (node, *model.ancestors(node))
     warns = any(isinstance(each, cst.Call) and last_name(each.func) in _WARNING for each in above)
-    return warns and bool(model.guards(node, step.loop))
+    guards = model.guards(node, step.loop) if warns else ()
+    return any(guard.kind != "rank" or isinstance(guard.test, cst.BooleanOperation) for guard in guards)
 
 
 def _is_seen_on_device(model: Model, tensor: cst.BaseExpression) -> bool:
