@@ -370,3 +370,30 @@ def test_a_forward_that_is_compared_with_the_call_stays(beside: str, is_fixed: b
     code = "import torch\nfrom torch import nn\n\nnet, other = nn.Linear(2, 2), nn.Linear(2, 2)\n\ndef check(x):\n"
     code += f"    first = net.forward(x)\n    assert torch.equal(first, {beside})\n"
     assert ("first = net(x)\n" in fixed(code, "TRAIN07")) is is_fixed
+
+
+@pytest.mark.parametrize(("base", "count"), [("nn.Module", 1), ("Backend", 0), ("ABC", 0)])
+def test_an_object_of_one_class_of_a_table_is_no_module_where_one_of_them_is_none(base: str, count: int) -> None:
+    code = f"""\
+import torch
+from torch import nn
+from abc import ABC
+
+class Backend:
+    pass
+
+class Doubled({base}):
+    def forward(self, x):
+        return x * 2
+
+class Net(nn.Module):
+    kinds = {{"doubled": Doubled, "flat": nn.Flatten}}
+
+    def __init__(self, kind):
+        super().__init__()
+        self.backend = self.kinds[kind]()
+
+    def forward(self, x):
+        return self.backend.forward(x)
+"""
+    assert len(findings(code, "TRAIN07")) == count

@@ -136,6 +136,8 @@ def _passes_for_module(model: Model, call: Call) -> bool:
     value, binding = call.receiver_value, model.binding(call.receiver) if call.receiver is not None else None
     if binding is None or binding.cls is None or not binding.cls.is_module or not call.arguments:
         return False
+    if any(_may_make_no_module(model, write.value) for write in binding.writes):
+        return False
     if not _runs_forward(model, binding.cls) or _OTHER_FORWARDS.search(model.source.text):
         return False
     if value.kind is not Kind.UNKNOWN and (value.kind is not Kind.INSTANCE or model.class_behind(value.ref or "")):
@@ -143,6 +145,15 @@ def _passes_for_module(model: Model, call: Call) -> bool:
     if value.ref is not None and _CALLED_OTHERWISE.match(value.ref):
         return False
     return all(method == "forward" or module_method(method) is not None for method in binding.methods)
+
+
+def _may_make_no_module(model: Model, made: cst.BaseExpression | None) -> bool:
+    """`KINDS[kind](...)`, where a class of the project stands in the dict that is no module."""
+    match made:
+        case cst.Call(func=cst.Subscript(value=kinds)):
+            listed = [model.class_behind(value.ref or "") for _, value in model.value(kinds).known_fields]
+            return any(behind is not None and not behind[1].is_module for behind in listed)
+    return False
 
 
 # -- dropout
