@@ -182,6 +182,14 @@ def runs_network(method: str) -> bool:
     return _PASSES.fullmatch(method) is not None
 
 
+_ENCODING = re.compile(r"sentence_transformers\.(\w+\.)*\w+ (encode|predict|rank)(_\w+)?")
+
+
+def encodes_texts(ref: str | None, method: str | None) -> bool:
+    """Whether a method is one by which Sentence Transformers run over texts in inference mode, and hand over arrays."""
+    return _ENCODING.fullmatch(f"{ref} {method}") is not None
+
+
 _ACTS = re.compile(
     r"(?i)_?(train|fit|learn|update|optimi[sz]e|step|adapt|set|reset|add|log|print|save|load|register|freeze)"
 )

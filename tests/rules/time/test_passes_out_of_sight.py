@@ -103,3 +103,29 @@ model = Net().cuda()
 @pytest.mark.parametrize(("name", "count"), [("encoded", 1), ("__getitem__", 0)])
 def test_samples_are_made_on_the_host(name: str, count: int) -> None:
     assert len(findings(SAMPLE.format(name=name), "TIME01")) == count
+
+
+@pytest.mark.parametrize(
+    ("called", "count"),
+    [
+        ("model.encode(sentences)", 0),
+        ("model.encode_query(sentences, convert_to_tensor=False)", 0),
+        ("model.encode(sentences, convert_to_tensor=True)", 1),
+        ("model(sentences)", 1),
+    ],
+)
+def test_sentence_transformers_hand_arrays_over_unless_they_are_asked_for_tensors(called: str, count: int) -> None:
+    code = f"""
+        import time
+
+        import torch
+        from sentence_transformers import SentenceTransformer
+
+        model = SentenceTransformer("small").cuda()
+        model.eval()
+        sentences = open("sentences")
+        start = time.time()
+        {called}
+        print(time.time() - start)
+        """
+    assert len(findings(code, "TIME01")) == count

@@ -20,7 +20,7 @@ from torchlint.semantics.dataflow import text
 from torchlint.semantics.hints import LOSS_NAMES
 from torchlint.semantics.tree import last_name
 from torchlint.semantics.values import Grad, Kind
-from torchlint.semantics.vocabulary import class_kind, module_method
+from torchlint.semantics.vocabulary import class_kind, encodes_texts, module_method
 
 if TYPE_CHECKING:
     from torchlint.semantics.entities import Call, Function, Guard
@@ -36,7 +36,6 @@ _DIFFERENTIATING = re.compile(
 )
 _FILLING = frozenset({"torch.ones", "torch.zeros", "torch.empty", "torch.rand", "torch.randn"})
 _DEPTH = 3
-_ENCODING = re.compile(r"sentence_transformers\.(\w+\.)*\w+ (encode|predict|rank)(_\w+)?")
 _TRANSFORMERS = re.compile(r"^\s*(from|import)\s+(transformers|peft|unsloth)\b", re.MULTILINE)
 
 
@@ -152,7 +151,7 @@ class RecordedPasses:
         """
         entered = (self._model, call.target) if call.target is not None else self._model.elsewhere(call)
         entered = entered or _method_behind(self._model, call)
-        if _ENCODING.fullmatch(f"{call.receiver_value.ref} {call.method}"):
+        if encodes_texts(call.receiver_value.ref, call.method):
             return True
         if entered is None:
             return call.method == "generate" and _TRANSFORMERS.search(self._model.source.text) is not None

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
+from torchlint.semantics import vocabulary as words
 from torchlint.semantics.dataflow import reaches
 from torchlint.semantics.values import Kind
 
@@ -29,8 +30,12 @@ def hands_back_arrays(model: Model, node: cst.CSTNode) -> bool:
 
 def may_hand_back_arrays(model: Model, call: Call) -> bool:
     """Whether a pass is a method, `model.inference(...)`, that is out of sight, or calls what is: it may have waited
-    for its result, to hand it over as an array, or have run nothing."""
+    for its result, to hand it over as an array, or have run nothing. `encode` of Sentence Transformers has waited
+    where nobody asks for tensors."""
     method = call.method or ""
+    if words.encodes_texts(call.receiver_value.ref, method):
+        asked = call.argument("convert_to_tensor")
+        return asked.absent or asked.value.constant is False
     if call.target is not None or not method or method.startswith(_LAYERS) or call.value.kind is Kind.MODULE:
         return False
     if call.receiver_value.kind is not Kind.MODULE or model.value(call.node.func).kind is Kind.MODULE:
