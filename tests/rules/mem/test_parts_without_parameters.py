@@ -127,10 +127,18 @@ def test_a_table_from_elsewhere_is_frozen_unless_it_is_told_not_to_be(tmp_path: 
     assert len(linted(tmp_path, metric=table, main=SHOWN)) == count
 
 
-@pytest.mark.parametrize(("switch", "count"), [("True", 1), ("tuned", 1), ("False", 0)])
+@pytest.mark.parametrize(
+    ("switch", "count"),
+    [
+        ("self.net.weight.requires_grad = True", 1),
+        ("self.net.weight.requires_grad = tuned", 1),
+        ("self.net.weight.requires_grad = False", 0),
+        ("[p.requires_grad_() for p in self.net.parameters()]", 1),
+    ],
+)
 def test_a_table_that_is_switched_on_is_trained(tmp_path: Path, switch: str, count: int) -> None:
     made = "nn.Embedding.from_pretrained(torch.ones(3, 3))"
-    table = LAYERED.replace("nn.Linear(3, 3)", f"{made}\n        self.net.weight.requires_grad = {switch}")
+    table = LAYERED.replace("nn.Linear(3, 3)", f"{made}\n        {switch}")
     assert len(linted(tmp_path, metric=table, main=SHOWN)) == count
 
 

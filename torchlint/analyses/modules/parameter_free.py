@@ -209,8 +209,9 @@ def _may_hold(
             return not _is_handed_back_free(model.call(value), model, around)
         return attribute.called or bool(others) or any(_is_handed_on(read, model) for read in attribute.reads)
     if known.kind is Kind.MODULE:
-        if known.grad is Grad.DETACHED and any(model.value(read).grad is not known.grad for read in attribute.reads):
-            return True  # `self.table.weight.requires_grad = True`
+        switched = any(model.value(read).grad is not known.grad for read in attribute.reads)
+        if known.grad is Grad.DETACHED and (switched or "parameters" in attribute.methods):
+            return True  # `self.table.weight.requires_grad = True`, or somebody does so with all of them
         return not _is_free(value, known, model, given, around)
     if isinstance(value, cst.Call) and model.call(value).callee == "torch.nn.Parameter":
         return not _is_switched_off(model.call(value))
