@@ -254,3 +254,23 @@ def test_lines_of_a_text_are_no_rows(lines: str, count: int) -> None:
             return torch.from_numpy(adjacent)
     """
     assert len(findings(code, "VEC01")) == count
+
+
+@pytest.mark.parametrize(("moved", "count"), [("images.cpu().numpy()", 0), ("images.cpu().float()", 1)])
+def test_a_tensor_that_may_be_an_array_by_then(moved: str, count: int) -> None:
+    code = f"""\
+import numpy as np
+import torch
+
+def plot(labels: dict, images: torch.Tensor | np.ndarray | None = None):
+    images = labels.get("img", images)
+    if len(images) and isinstance(images, torch.Tensor):
+        images = {moved}
+    _, _, h, w = images.shape
+    mosaic = np.full((h * 4, w * 4, 3), 255)
+    for i in range(len(images)):
+        x, y = w * i, h * i
+        mosaic[y : y + h, x : x + w, :] = images[i].transpose(1, 2, 0)
+    return mosaic
+"""
+    assert len(findings(code, "VEC01")) == count

@@ -241,7 +241,10 @@ class Certainty:
 
     def _is_used_as_tensor(self, binding: Binding, node: cst.CSTNode, believed: bool) -> bool:
         """`believed`: the model takes it for a tensor, which it also does with what a module returns."""
-        reads = self._reads_of(binding, self._writes_read_at(binding, node))
+        written = self._writes_read_at(binding, node)
+        if any(self._model.value(place).kind is Kind.ARRAY for place in written):
+            return False  # `if isinstance(x, torch.Tensor): x = x.cpu().numpy()`
+        reads = self._reads_of(binding, written)
         here = conditions(self._model, node)  # on another way, the name may be something else
         same_way = tuple(read for read in reads if not here or not exclude(conditions(self._model, read), here))
         if same_way not in self._used:
