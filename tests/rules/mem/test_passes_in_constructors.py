@@ -73,15 +73,15 @@ import torch
 from torch import nn
 
 
-def mean_of(net, loader):
+def mean_of(net, loader, sizes):
     net.eval()
     {loop}
 
 
 class Centred(nn.Module):
-    def __init__(self, net, loader):
+    def __init__(self, net, loader, sizes):
         super().__init__()
-        self.mean = mean_of(net, loader)
+        self.mean = mean_of(net, loader, sizes)
 """
 
 
@@ -89,6 +89,8 @@ class Centred(nn.Module):
     ("loop", "count"),
     [
         ("return net(torch.randn(4, 3).cuda()).mean(0).cpu()", 0),
+        ("return [net(torch.zeros(1, 3, n, n)).shape[1] for n in sizes]", 0),
+        ("found = []\n    for n in sizes:\n        found += [net(torch.zeros(1, n)).shape[1]]\n    return found", 0),
         (
             "found = []\n    for x, _ in loader:\n        found.append(net(x.cuda()).mean(0).cpu())\n"
             "    return torch.stack(found)",

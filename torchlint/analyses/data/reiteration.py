@@ -15,7 +15,6 @@ from torchlint.analyses.loading.datasets import Memory, leaves
 from torchlint.analyses.loading.feeding import reach
 from torchlint.analyses.loading.loaders import Loader, loaders
 from torchlint.analyses.loops.epochs import loops_around_calls
-from torchlint.analyses.loops.exits import may_end_early
 from torchlint.analyses.loops.handed_on import handed_on
 from torchlint.analyses.once import once
 from torchlint.semantics.dataflow import text, unfilled_default
@@ -314,4 +313,4 @@ def _runs_out(call: Call, loop: Loop, model: Model) -> bool:
     binding = model.binding(call.arguments[0].value)
     if binding is None or any(write.loop is not None and loop in write.loop.around() for write in binding.writes):
         return True
-    return may_end_early(loop)
+    return any(isinstance(node, (cst.Break, cst.Return)) for line in loop.body for node in walk(line))

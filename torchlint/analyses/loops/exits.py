@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
-from torchlint.semantics.tree import walk
 from torchlint.semantics.vocabulary import EXITS
 
 if TYPE_CHECKING:
@@ -31,11 +30,6 @@ def leaves(model: Model, node: cst.CSTNode, loop: Loop) -> bool:
         if isinstance(last, cst.Return) or (isinstance(last, cst.Break) and model.loop(last) is loop):
             return True
     return False
-
-
-def may_end_early(loop: Loop) -> bool:
-    """`for x in loader: ...; break`, which may not go through all that there is."""
-    return any(isinstance(node, (cst.Break, cst.Return)) for line in loop.body for node in walk(line))
 
 
 def _last(guard: Guard) -> cst.CSTNode | None:

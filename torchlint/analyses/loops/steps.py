@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import libcst as cst
 
 from torchlint.analyses.conditions import hangs_on_tensor
-from torchlint.analyses.loops.exits import ends_program, leaves, may_end_early
+from torchlint.analyses.loops.exits import ends_program, leaves
 from torchlint.analyses.loops.extent import is_over_display, rounds, saves_each_time
 from torchlint.analyses.loops.first_iteration import ends_at_once
 from torchlint.analyses.loops.lone_losses import lone_losses
@@ -337,7 +337,7 @@ def _runs_seldom(model: Model, loop: Loop) -> bool:
     and one that goes through all batches each time, are none."""
     function = loop.function
     inner = [each for each in function.loops if each.parent is loop and each.iterates.kind is Kind.LOADER]
-    if any(not may_end_early(each) and not is_gated(model, each.node, loop) for each in inner):
+    if any(not ends_at_once(each) and not is_gated(model, each.node, loop) for each in inner):
         return True
     if _waits_for_somebody(loop) or (loop.parent is None and _is_short(model, loop)):
         return True

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
+from torchlint.analyses.evaluation_names import is_over_data
 from torchlint.analyses.rowwise.setting_up import builds
-from torchlint.semantics.entities import Role
 from torchlint.semantics.values import Kind
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ def is_in_constructor(function: Function, model: Model) -> bool:
     """Whether a method is a part of a constructor, or runs for those of modules alone, which ask what shapes their
     layers return, or what their means are; so does a function, unless it goes through batches."""
     if function.cls is None:
-        if any(loop.role is Role.EVALUATION for loop in function.loops):
+        if any(map(is_over_data, function.loops)):
             return False
         asking = [call.function for call in function.callers]
         return bool(asking) and not function.foreign_callers and all(builds(model, each) for each in asking)
