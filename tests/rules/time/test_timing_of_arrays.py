@@ -1,4 +1,4 @@
-"""TIME01 is silent where what was timed has come to the host as arrays of NumPy."""
+"""TIME01 is silent where what was timed has come to the host as arrays of NumPy, or as texts."""
 
 from __future__ import annotations
 
@@ -29,6 +29,10 @@ def detect(net, images):
         ("boxes *= size", 0),
         ("kept = boxes[:, :4] / size", 0),
         ("kept = classes.astype('int32')", 0),
+        ("words = classes.strip().split()", 0),
+        ("words = [classes[0].lower()]", 0),
+        ("words = str(classes).strip().split()", 1),
+        ("parts = classes.split(2)", 1),
         ("kept = np.where(classes.cpu() == 1)[0]", 1),
         ("boxes *= 2", 1),
         ("kept = boxes.cpu() / size", 1),

@@ -1,4 +1,4 @@
-"""Results that the program goes on to use as arrays of NumPy: the call that made them has brought them to the host."""
+"""Results that the program goes on to use as arrays of NumPy, or as texts: the call has brought them to the host."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ if TYPE_CHECKING:
     from torchlint.semantics.model import Model
 
 _LAYERS = ("forward", "encode", "decode", "embed")  # methods that hand tensors on, as a call does
-_OF_ARRAYS = frozenset({"astype", "tobytes", "tofile"})
+_OF_NO_TENSORS = frozenset("astype tobytes tofile strip lstrip rstrip lower upper startswith endswith".split())
 
 
 def hands_back_arrays(model: Model, node: cst.CSTNode) -> bool:
-    """NumPy refuses tensors of an accelerator, so what it takes lies on the host."""
+    """NumPy refuses tensors of an accelerator, so what it takes lies on the host; so does a text that is stripped."""
     return any(
         _is_taken_for_array(model, mention)
         for binding, target in _results(model, node)
@@ -76,7 +76,7 @@ def _is_taken_for_array(model: Model, node: cst.CSTNode) -> bool:
             callee = model.call(call).callee if isinstance(call, cst.Call) else None
             return callee is not None and callee.startswith("numpy.")
         case cst.Attribute():
-            return parent.attr.value in _OF_ARRAYS
+            return parent.attr.value in _OF_NO_TENSORS
         case cst.AugAssign():
             return parent.target is node and model.value(parent.value).kind is Kind.ARRAY
         case cst.Subscript() | cst.ComparisonTarget() | cst.Comparison():
