@@ -327,6 +327,7 @@ class Sampler(nn.Module):
             0,
         ),
         ("return F.dropout(x, self.p * self.training)", 0),
+        ("return F.dropout(x, self.p * train)", 0),
         ("p = self.p if self.deep else 0.0\n        return F.dropout(x, p=p)", 1),
         ("if self.training:\n            x = x + 1\n        p = self.p\n        return F.dropout(x, p)", 1),
         ("return F.dropout(x, p=self.train_dropout)", 1),

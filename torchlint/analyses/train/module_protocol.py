@@ -27,6 +27,7 @@ _CALLED_OTHERWISE = re.compile(r"(gpytorch|botorch|linear_operator|pyro|keras|te
 # What files mention that call the `forward` of an object elsewhere, or of a compiled extension.
 _OTHER_FORWARDS = re.compile(r"torch\.distributed(\.| import )rpc\b|\bRemoteModule\b|\bcpp_extension\b")
 _REGISTERING = frozenset({"add_module", "register_module", "parameters", "named_parameters", "_modules"})
+_FLAGS = ("training", "is_training", "train")
 _PLAIN_USES = frozenset({"append", "extend", "insert"})
 _ANY = "torch.nn.Module"  # one of its classes, as in `getattr(nn, name)(...)`
 
@@ -180,7 +181,8 @@ def _is_told_how_often(model: Model, probability: cst.BaseExpression | None) -> 
     tests = [guard.test for write in writes for guard in model.guards(write.target)]
     values = [part for part in (probability, *(write.value for write in writes)) if part is not None]
     tests += [node.test for part in values for node in walk(part) if isinstance(node, cst.IfExp)]
-    is_factor = any(is_name(node, "training") for part in values for node in walk(part))
+    factors = (node for part in values for node in walk(part) if isinstance(node, cst.Name))
+    is_factor = any(node.value in _FLAGS for node in factors)
     return is_factor or any(test is not None and _asks_for_training(test) for test in tests)
 
 
