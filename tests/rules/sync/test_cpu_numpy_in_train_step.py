@@ -294,6 +294,16 @@ NO_WAY_BACK = {
                 criterion(model(x), y).backward()
                 keep(y.cpu())
     """,
+    "places that code out of sight finds on the device": """
+        import torch
+        from elsewhere import chosen
+
+        def evaluate(model, loader, device, found):
+            for x, boxes in loader:
+                boxes = boxes.to(device)
+                kept = chosen(boxes, model(x.to(device)))
+                found.append(boxes[kept].cpu())
+    """,
     "a helper that computes": """
         import torch
 

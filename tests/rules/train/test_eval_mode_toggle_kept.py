@@ -142,3 +142,25 @@ for epoch in range(3):
 @pytest.mark.parametrize(("test", "count"), [("isinstance(model, nn.Module)", 0), ("len(x) > 3", 1)])
 def test_what_is_no_network_has_no_mode(test: str, count: int) -> None:
     assert len(findings(SETUP + FUNCTION_OR_NETWORK.format(test=test), "TRAIN04")) == count
+
+
+SWITCHED_IN_A_LOOP = """\
+critic = nn.Sequential(nn.Linear(4, 2), nn.Dropout(0.5))
+for epoch in range(3):
+    for each in {switched}:
+        each.train()
+    for x, y in train_loader:
+        opt.zero_grad()
+        F.cross_entropy(net(x), y).backward()
+        opt.step()
+    for each in [net, critic]:
+        each.eval()
+    with torch.no_grad():
+        for x, y in test_loader:
+            print(net(x))
+"""
+
+
+@pytest.mark.parametrize(("switched", "count"), [("[net, critic]", 0), ("(net,)", 0), ("[critic]", 1)])
+def test_a_loop_over_networks_by_name_switches_each_of_them(switched: str, count: int) -> None:
+    assert len(findings(SETUP + SWITCHED_IN_A_LOOP.format(switched=switched), "TRAIN04")) == count

@@ -188,8 +188,18 @@ class _Way:
     def _tensors(self, place: cst.SubscriptElement) -> Iterator[cst.CSTNode]:
         """`mask` of `x[mask]`: the host has what it picks where it has what picks."""
         for node in walk(place):
-            if isinstance(node, (cst.Name, cst.Attribute)) and self._model.value(node).is_(Kind.TENSOR, Kind.BATCH):
+            if isinstance(node, (cst.Name, cst.Attribute)) and (
+                self._model.value(node).is_(Kind.TENSOR, Kind.BATCH) or self._is_computed(node)
+            ):
                 yield node
+
+    def _is_computed(self, node: cst.CSTNode) -> bool:
+        """What code out of sight has made of tensors on the device, as the places that `nms` keeps."""
+        if not self._model.value(node).is_(Kind.UNKNOWN) or (binding := self._model.binding(node)) is None:
+            return False
+        makers = (self._model.call(write.value) for write in binding.writes if isinstance(write.value, cst.Call))
+        given = (self._model.value(arg.value) for call in makers for arg in call.arguments)
+        return any(value.is_(Kind.TENSOR, Kind.BATCH) and value.place is Place.ACCELERATOR for value in given)
 
     def _variable(self, node: cst.CSTNode, binding: Binding) -> bool:
         changed = [read for read in binding.reads if is_changed(self._model, read)]
