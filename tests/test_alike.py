@@ -94,6 +94,8 @@ class Chain:
     made = "torch.zeros(n, 3, device=self.device)"
     assert made not in fixed(code.replace("ANOTHER", "(torch.ones(n) * i).to(self.device)"), "XFER01", unsafe=True)
     assert made in fixed(code.replace("ANOTHER", "i"), "XFER01", unsafe=True)
+    drawn = code.replace("torch.ones(n) * i", "torch.rand(n) * i")
+    assert made in fixed(drawn.replace("ANOTHER", "(torch.rand(n) * i).to(self.device)"), "XFER01")
 
 
 def test_a_fix_for_several_places_leaves_none_that_looks_the_same() -> None:

@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, TypeAlias
 import libcst as cst
 
 from torchlint.finding import Applicability, Edit, Finding, Fix
+from torchlint.semantics import torch_api
+from torchlint.semantics.tree import walk
 from torchlint.semantics.values import Kind
 
 if TYPE_CHECKING:
@@ -34,7 +36,8 @@ def shown_beside_others(found: Sequence[tuple[cst.CSTNode, Finding]], model: Mod
         untouched = [
             node
             for at, (node, finding) in enumerate(found)
-            if at not in applied and (finding.fix is not None or isinstance(node, cst.Attribute))
+            if at not in applied
+            and (isinstance(node, cst.Attribute) or (finding.fix is not None and not _draws(node, model)))
         ]
         places = _Places(model, [edit for _, fix in applied.values() for edit in fix.edits], untouched)
         fresh = {at: left for at, each in applied.items() if (left := places.left(*each)) is not None}
@@ -43,6 +46,12 @@ def shown_beside_others(found: Sequence[tuple[cst.CSTNode, Finding]], model: Mod
     for at, (_, finding) in enumerate(found):
         fix = _applied(finding)
         yield finding if fix is None or at not in beside else replace(finding, fix=_shown(fix, beside[at], model))
+
+
+def _draws(node: cst.CSTNode, model: Model) -> bool:
+    """Whether random numbers are drawn, which nobody takes for the like of others: `torch.rand(3).to(device)`."""
+    calls = (model.call(part).callee or "" for part in walk(node) if isinstance(part, cst.Call))
+    return any((entry := torch_api.lookup(name)) is not None and "random" in entry.flags for name in calls)
 
 
 def _applied(finding: Finding) -> Fix | None:
