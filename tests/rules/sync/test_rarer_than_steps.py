@@ -41,7 +41,7 @@ from torch import nn
 
 def train(net: nn.Module, inside: torch.utils.data.DataLoader, held_out: torch.utils.data.DataLoader, optimizer):
     net.cuda()
-    for round in range(1000):
+    for round in {rounds}:
         cost = 0
         {inner}
             cost = cost + net(x.cuda()).square().mean()
@@ -64,7 +64,11 @@ def train(net: nn.Module, inside: torch.utils.data.DataLoader, held_out: torch.u
     ],
 )
 def test_a_step_that_goes_through_all_batches_is_an_epoch(inner: str, count: int) -> None:
-    assert len(findings(WHOLE.format(inner=inner), "SYNC01")) == count
+    assert len(findings(WHOLE.format(rounds="range(1000)", inner=inner), "SYNC01")) == count
+
+
+def test_a_step_of_a_batch_may_go_through_those_of_another_loader() -> None:
+    assert len(findings(WHOLE.format(rounds="held_out", inner="for x in inside:"), "SYNC01")) == 1
 
 
 SHIFTED = """

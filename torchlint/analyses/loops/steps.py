@@ -331,15 +331,15 @@ def _is_given(model: Model, call: Call, loop: Loop) -> bool:
 
 @once_for_each
 def _runs_seldom(model: Model, loop: Loop) -> bool:
-    """A loop over the samples of one batch, at log intervals of the steps, or in a function that is called at them.
-    One that runs a model at them, for each batch of those that the function goes through, is an evaluation. One over
-    two or three things, or some that are listed, which no step calls or at intervals only, one that waits for somebody,
-    and one that goes through all batches each time, are none."""
+    """A loop over the samples of one batch, at log intervals of the steps, or in a function that is called at them; one
+    that runs a model there for each batch is an evaluation. One over two or three things, or some that are listed,
+    which steps call seldom; one that waits for somebody; one that goes through all batches each time, and is over none.
+    """
     function = loop.function
-    inner = [each for each in function.loops if each.parent is loop and each.iterates.kind is Kind.LOADER]
-    if any(not ends_at_once(each) and not is_gated(model, each.node, loop) for each in inner):
-        return True
-    if _waits_for_somebody(loop) or (loop.parent is None and _is_short(model, loop)):
+    passes = [each for each in function.loops if each.parent is loop and each.iterates.kind is Kind.LOADER]
+    rare = all(ends_at_once(each) or is_gated(model, each.node, loop) for each in passes)
+    whole = not (rare or loop.iterates.kind is Kind.LOADER)
+    if whole or _waits_for_somebody(loop) or (loop.parent is None and _is_short(model, loop)):
         return True
     steps = [outer for outer in loop.around() if outer.role in (Role.STEPS, Role.EVALUATION)]
     step = next(iter(steps), None)

@@ -31,7 +31,7 @@ def training_phase(model: Model, forward: Call) -> tuple[cst.CSTNode, str] | Non
         if guard is None or (loop is not None and _is_changed_in(model, guard.node, loop)):
             return None
         found = condition(guard, model)
-        if found in _conditions(model, forward, loop):
+        if found in _conditions(model, forward, loop) or _is_in_other_branch(model, forward, guard, loop):
             return None
         return loop.node if loop is not None else model.statement(forward.node), found
     return None
@@ -41,6 +41,11 @@ def _conditions(model: Model, forward: Call, loop: Loop | None) -> set[str]:
     """What holds where the forward pass runs, be it asked once more around the backward pass."""
     guards = model.guards(forward.node, inside=loop)
     return {condition(guard, model) for guard in guards if separates_phases(guard, model)}
+
+
+def _is_in_other_branch(model: Model, forward: Call, guard: Guard, loop: Loop | None) -> bool:
+    """`if train: ... else: net(x)`, which evaluates and never trains."""
+    return any(other.node is guard.node for other in model.guards(forward.node, inside=loop))
 
 
 def _is_switched_by_callers(model: Model, function: Function) -> bool:
