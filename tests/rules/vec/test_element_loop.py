@@ -208,13 +208,16 @@ def test_elements_of_the_host_are_not_picked_by_what_may_be_on_a_gpu(made: str, 
     assert (fixed(code, "VEC01") != code) is is_fixed
 
 
+def is_only_shown(code: str, rule: str) -> bool:
+    (finding,) = findings(code, rule)
+    return finding.fix is not None and finding.fix.applicability is Applicability.DISPLAY
+
+
 def test_dimensions_that_go_to_and_fro_are_only_shown() -> None:
     code = f"{HEAD}def f(x: torch.Tensor, y: torch.Tensor):\n    loss = nn.MSELoss()\n"
     code += "    out = torch.zeros([x.shape[0]])\n    for j in range(x.shape[0]):\n"
     code += "        out[j] = loss(x[j, :, :], y[j, :, :]).item()\n    return out.mean()\n"
-    (finding,) = findings(code, "VEC02")
-    assert finding.fix is not None
-    assert finding.fix.applicability is Applicability.DISPLAY
+    assert is_only_shown(code, "VEC02")
     assert fixed(code.replace("loss(x[j, :, :], y[j, :, :]).item()", "x[j].sum()"), "VEC01", "VEC02") != code
 
 
@@ -222,9 +225,7 @@ def test_rows_that_are_moved_and_made_flat_are_only_shown() -> None:
     code = f"{HEAD}def f(points: torch.Tensor, images: torch.Tensor):\n"
     code += "    out = torch.zeros(images.shape[0], images.shape[1], 4)\n    for n in range(points.shape[-2]):\n"
     code += "        out[..., n, 0] = points[..., n, 0] - 2\n    return out\n"
-    (finding,) = findings(code, "VEC01")
-    assert finding.fix is not None
-    assert finding.fix.applicability is Applicability.DISPLAY
+    assert is_only_shown(code, "VEC01")
 
 
 @pytest.mark.parametrize(("beside", "is_fixed"), [("sum(abs(x))", False), ("x.mean()", True)])

@@ -336,10 +336,10 @@ def _runs_seldom(model: Model, loop: Loop) -> bool:
     which steps call seldom; one that waits for somebody; one that goes through all batches each time, and is over none.
     """
     function = loop.function
-    passes = [each for each in function.loops if each.parent is loop and each.iterates.kind is Kind.LOADER]
-    rare = all(ends_at_once(each) or is_gated(model, each.node, loop) for each in passes)
-    whole = not (rare or loop.iterates.kind is Kind.LOADER)
-    if whole or _waits_for_somebody(loop) or (loop.parent is None and _is_short(model, loop)):
+    inner = [each for each in function.loops if each.parent is loop and each.iterates.kind is Kind.LOADER]
+    passes = [each for each in inner if not (ends_at_once(each) or is_gated(model, each.node, loop))]
+    is_pass = bool(passes) and loop.iterates.kind is not Kind.LOADER
+    if is_pass or _waits_for_somebody(loop) or (loop.parent is None and _is_short(model, loop)):
         return True
     steps = [outer for outer in loop.around() if outer.role in (Role.STEPS, Role.EVALUATION)]
     step = next(iter(steps), None)

@@ -97,10 +97,10 @@ class _Finder:
 
     def found(self, function: Function) -> list[Evaluation]:
         if function not in self._found:
-            self._found[function] = [*self.of_function(function)]
+            self._found[function] = [*self._of_function(function)]
         return self._found[function]
 
-    def of_function(self, function: Function) -> Iterator[Evaluation]:
+    def _of_function(self, function: Function) -> Iterator[Evaluation]:
         passes = self._passes.of_function(function)
         forwards = [call for call in passes if not self._is_told_to_callers(call)]
         if not forwards or self._is_out_of_scope(function) or self._is_part_of_a_pass(function):

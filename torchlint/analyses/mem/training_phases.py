@@ -30,22 +30,20 @@ def training_phase(model: Model, forward: Call) -> tuple[cst.CSTNode, str] | Non
         guard = guards.pop() if len(guards) == 1 else None
         if guard is None or (loop is not None and _is_changed_in(model, guard.node, loop)):
             return None
-        found = condition(guard, model)
-        if found in _conditions(model, forward, loop) or _is_in_other_branch(model, forward, guard, loop):
+        if _is_decided_by(guard, model, forward, loop):
             return None
-        return loop.node if loop is not None else model.statement(forward.node), found
+        return loop.node if loop is not None else model.statement(forward.node), condition(guard, model)
     return None
 
 
-def _conditions(model: Model, forward: Call, loop: Loop | None) -> set[str]:
-    """What holds where the forward pass runs, be it asked once more around the backward pass."""
-    guards = model.guards(forward.node, inside=loop)
-    return {condition(guard, model) for guard in guards if separates_phases(guard, model)}
-
-
-def _is_in_other_branch(model: Model, forward: Call, guard: Guard, loop: Loop | None) -> bool:
-    """`if train: ... else: net(x)`, which evaluates and never trains."""
-    return any(other.node is guard.node for other in model.guards(forward.node, inside=loop))
+def _is_decided_by(guard: Guard, model: Model, forward: Call, loop: Loop | None) -> bool:
+    """Whether the forward pass stands in one of the branches of the guard, of which the other never trains, or where
+    the same holds, be it asked once more around the backward pass."""
+    found = condition(guard, model)
+    return any(
+        other.node is guard.node or (separates_phases(other, model) and condition(other, model) == found)
+        for other in model.guards(forward.node, inside=loop)
+    )
 
 
 def _is_switched_by_callers(model: Model, function: Function) -> bool:

@@ -182,7 +182,7 @@ def hoistable(model: Model, root: Root, trace: Trace) -> Step | None:
         return None
     batched = (step for step in free if step.inputs.alone and _takes_batch(step))
     alone = next((step for step in batched if not _is_sized_by_another(model, step)), None)
-    if alone is not None and Fault.RAGGED in trace.faults and _goes_on_with_itself(model, root, alone):
+    if alone is not None and _goes_on_with_itself(model, root, trace, alone):
         return None
     return alone or inference(model, root, trace)
 
@@ -211,8 +211,7 @@ def inference(model: Model, root: Root, trace: Trace) -> Step | None:
     """A network that is given one sample at a time, without gradients: whatever else the loop does, what the network
     makes of all samples can be had before it."""
     found = next((step for step in trace.steps if _is_lone_inference(model, root, step)), None)
-    is_ragged = found is not None and Fault.RAGGED in trace.faults
-    return None if is_ragged and found is not None and _goes_on_with_itself(model, root, found) else found
+    return None if found is not None and _goes_on_with_itself(model, root, trace, found) else found
 
 
 def along_dimension(model: Model, root: Root, trace: Trace) -> Step | None:
@@ -240,11 +239,11 @@ def _of_its_row(root: Root, trace: Trace) -> list[Step]:
     return [step for step in trace.steps if step.inputs.is_row and not step.guarded and _is_of(root, step)]
 
 
-def _goes_on_with_itself(model: Model, root: Root, step: Step) -> bool:
+def _goes_on_with_itself(model: Model, root: Root, trace: Trace, step: Step) -> bool:
     """`for t in range(first[i], last[i]): x = warp(x, flow[i, t])`, as often as each row says."""
     loop = model.call(step.node).loop if isinstance(step.node, cst.Call) else None
     statement = model.small_statement(step.node)
-    if loop is None or loop.node is root or not isinstance(statement, cst.Assign):
+    if Fault.RAGGED not in trace.faults or loop is None or loop.node is root or not isinstance(statement, cst.Assign):
         return False
     kept = {target.target.value for target in statement.targets if isinstance(target.target, cst.Name)}
     return any(isinstance(node, cst.Name) and node.value in kept for node in walk(step.node))
