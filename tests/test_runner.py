@@ -96,7 +96,7 @@ def test_no_run_is_so_long_that_nobody_hears_of_progress(project: Path, monkeypa
 def test_what_was_read_of_a_project_too_large_to_be_kept_is_let_go(
     project: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("torchlint.semantics.project._CHARACTERS_KEPT", 1)
+    monkeypatch.setattr(work, "characters_kept", lambda: 1)
     monkeypatch.setattr(work, "_CHARACTERS_OF_GARBAGE", 1)
     models = []
     build = Model.build

@@ -91,14 +91,11 @@ def test_what_is_called_with_autograd_off_does_not_train(
     assert trains or evaluation.role is Role.EVALUATION
 
 
-def test_a_caller_is_known_when_the_project_has_forgotten_its_model(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("torchlint.semantics.project._CHARACTERS_KEPT", 1)
+def test_a_caller_is_known_when_the_project_has_forgotten_its_model(tmp_path: Path) -> None:
     calls = "from engine import total\nfor batch in batches:\n    total(batch)\n"
     engine = "import torch\n\ndef total(losses):\n    for loss in losses:\n        print(loss.item())\n"
     write(tmp_path, {"engine.py": engine, "first.py": calls, "second.py": calls})
-    model = model_of(tmp_path, "engine.py")
+    model = Project(characters_kept=1).model_to_lint(Source.read(tmp_path / "engine.py"))
     callers = [model.caller(call) for call in model.functions[1].foreign_callers]
     assert [home.code(call.node) for home, call in filter(None, callers)] == ["total(batch)", "total(batch)"]
 

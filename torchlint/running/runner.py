@@ -23,6 +23,7 @@ from torchlint.files.discovery import Target, discover
 from torchlint.files.project_files import ProjectFiles
 from torchlint.filters.suppression import may_suppress
 from torchlint.running.cache import Cache
+from torchlint.running.machine import processors
 from torchlint.running.task import Result, Surroundings, Task
 from torchlint.settings_file import Configuration
 from torchlint.source import is_worth_linting
@@ -104,13 +105,6 @@ def within(result: Result, named: Mapping[str, Path]) -> Result:
 def _is_whole(settings: Settings) -> bool:
     """Whether a file without findings has none, and not only none that count."""
     return settings.scope is None
-
-
-def processors() -> int:
-    """How many this process may use."""
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
 
 
 def _process_all(tasks: Sequence[Task], options: Options) -> Iterator[Result]:

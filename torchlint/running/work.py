@@ -13,6 +13,7 @@ from torchlint.engine import examine
 from torchlint.filters.suppression import may_suppress
 from torchlint.finding import Finding
 from torchlint.fixing.passes import Fixed, fix_source
+from torchlint.running.machine import characters_kept
 from torchlint.running.task import Result, Surroundings, Task
 from torchlint.settings_file import load_plugins
 from torchlint.source import Source, UnreadableSourceError
@@ -67,4 +68,4 @@ def _project(around: Surroundings) -> Project:
     """What one process has read of the project."""
     from torchlint.semantics.project import Project
 
-    return Project().showing(around.changed)
+    return Project(characters_kept=characters_kept()).showing(around.changed)

@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from torchlint.semantics.model import Model
 
 _MOST_BYTES = 400_000  # a longer file is no module that others import from, but data or generated
-_CHARACTERS_KEPT = 4_000_000  # of files whose trees and models are kept: each takes some 90 bytes
 _DEPTH = 12
 _MOST_ASKED = 500
 _IMPORT_LINE = re.compile(rb"^[ \t]*(?:from|import)[ \t][^\n(]*(?:\([^)]*\))?", re.MULTILINE)
@@ -56,8 +55,13 @@ class _Parsed:
 
 @dataclass
 class Project:
-    """One for a run, in each process. All paths are absolute."""
+    """One for a run, in each process. All paths are absolute.
 
+    `characters_kept`: of how much text the trees and models are kept until others push them out; each character takes
+    some 100 bytes.
+    """
+
+    characters_kept: int = 4_000_000
     _files: ProjectFiles = field(default_factory=ProjectFiles)
     _sources: dict[str, Source | None] = field(default_factory=dict)
     _outlines: dict[str, Outline] = field(default_factory=dict)
@@ -75,7 +79,7 @@ class Project:
     def showing(self, sources: Iterable[Source]) -> Project:
         """The project as it would be if some of its files read like this."""
         shown = {**self._shown, **{os.path.abspath(source.path): source for source in sources}}
-        return Project(self._files, {**shown}, looked_at=self.looked_at, _shown=shown)
+        return Project(self.characters_kept, self._files, {**shown}, looked_at=self.looked_at, _shown=shown)
 
     # -- files -------------------------------------------------------------------------------------------------------
 
@@ -164,7 +168,7 @@ class Project:
         self._forget(file)
         self._parsed[file] = parsed
         self._characters += len(source.text)
-        while self._characters > _CHARACTERS_KEPT and len(self._parsed) > 1:
+        while self._characters > self.characters_kept and len(self._parsed) > 1:
             self._forget(next(iter(self._parsed)))
         return parsed
 
