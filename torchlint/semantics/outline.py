@@ -38,6 +38,9 @@ class Outline:
     names: dict[str, Definition] = field(default_factory=dict)
     stars: list[str] = field(default_factory=list)
     search_path: list[str] = field(default_factory=list)  # folders that the file adds to sys.path
+    imported: frozenset[str] | None = None
+    """Dotted names that the file imports, also within functions; of a star import, and of `import a.b`, the module.
+    None where the interpreter cannot parse the file."""
 
 
 def outline(text: str, path: str) -> Outline:
@@ -47,6 +50,7 @@ def outline(text: str, path: str) -> Outline:
         return Outline()
     found = _Reader(path)
     found.read(tree.body)
+    found.outline.imported = _imports_anywhere(tree)
     return found.outline
 
 
@@ -58,19 +62,14 @@ def names_used(text: str) -> set[str]:
     return names | {node.value for node in nodes if isinstance(node, ast.Constant) and isinstance(node.value, str)}
 
 
-def imports_anywhere(text: str) -> set[str] | None:
-    """The dotted names that a file imports, also within functions; of a star import, and of `import a.b`, the module.
-    None where the interpreter cannot parse it."""
-    tree = parsed(text)
-    if tree is None:
-        return None
+def _imports_anywhere(tree: ast.Module) -> frozenset[str]:
     found: set[str] = set()
     for node in _statements(tree.body):
         if isinstance(node, ast.Import):
             found.update(alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
             found.update(_dotted_import(node, alias) for alias in node.names)
-    return found
+    return frozenset(found)
 
 
 def _statements(body: list[ast.stmt]) -> Iterator[ast.stmt]:

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, TypeVar
 from torchlint.files.project_files import ProjectFiles
 from torchlint.semantics import vocabulary as words
 from torchlint.semantics.names import canonical
-from torchlint.semantics.outline import Definition, Outline, imports_anywhere, names_used, outline
+from torchlint.semantics.outline import Definition, Outline, names_used, outline
 from torchlint.semantics.values import Kind
 from torchlint.source import Source, UnreadableSourceError
 
@@ -428,10 +428,9 @@ class Project:
     def may_take(self, importer: str, file: str) -> bool:
         """Whether a file imports something, be it within a function, that is defined in another one, or a module, which
         may hand on what is defined there."""
-        source = self.source(importer)
-        imported = self.once(source, _imports_anywhere) if source is not None else None
+        imported = self.outline(importer).imported
         if imported is None:
-            return source is not None
+            return self.source(importer) is not None
         places = (self.resolve(importer, dotted) for dotted in imported)
         return any(place is not None and (place.file == file or not place.name) for place in places)
 
@@ -466,10 +465,6 @@ class Project:
 def _own(file: str, name: str) -> str:
     """A name of a file as the file itself would import it."""
     return "." + os.path.basename(file).removesuffix(".py") + "." + name
-
-
-def _imports_anywhere(source: Source) -> set[str] | None:
-    return imports_anywhere(source.text)
 
 
 def _names_used(source: Source) -> set[str]:
