@@ -66,7 +66,7 @@ class Statements(Declared):
             cst.Match: self._match,
             cst.FunctionDef: self._definition_statement,
             cst.ClassDef: self._definition_statement,
-            cst.Assert: self._eval_parts,
+            cst.Assert: self._assert,
             cst.Del: self._eval_parts,
         }
 
@@ -209,6 +209,10 @@ class Statements(Declared):
         elif falls:
             self.env, self.grad = then, then_grad
         return falls or otherwise
+
+    def _assert(self, node: cst.Assert) -> None:
+        self._eval_parts(node)
+        self.env = {**self.env, **self._ruled_out(node.test)[0]}
 
     def _ruled_out(self, test: cst.BaseExpression) -> tuple[Env, Env]:
         """What a test says of variables where it holds, and where it does not."""

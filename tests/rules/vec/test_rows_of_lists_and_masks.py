@@ -274,3 +274,53 @@ def plot(labels: dict, images: torch.Tensor | np.ndarray | None = None):
     return mosaic
 """
     assert len(findings(code, "VEC01")) == count
+
+
+ASSERTED = """
+    import torch
+
+    def hidden_loss(states, matches, mask):
+        {assertion}
+        count = mask.sum() * states[0].size(-1)
+        kept = torch.stack([states[i] for i in range(len(matches))])
+        return kept.sum() / count
+"""
+
+
+@pytest.mark.parametrize(
+    ("assertion", "count"),
+    [
+        ('assert not isinstance(states, torch.Tensor), f"a tensor of {states.shape}"', 0),
+        ('assert not torch.is_tensor(states) and len(states), f"a tensor of {states.shape}"', 0),
+        ('assert isinstance(states, torch.Tensor), f"no tensor, {type(states.shape)}"', 1),
+        ('assert mask is not None, f"no mask for {states.shape}"', 1),
+    ],
+)
+def test_what_is_asserted_to_be_no_tensor_is_none(assertion: str, count: int) -> None:
+    assert len(findings(ASSERTED.format(assertion=assertion), "VEC06")) == count
+
+
+FIRST = """
+    import torch
+
+    def first(logits: torch.Tensor, texts, n):
+        count = {count}
+        found = []
+        for i in range({stop}):
+            found.append(torch.argmax(logits[i], dim=-1)[len(texts[i]) :].tolist())
+        return found
+"""
+
+
+@pytest.mark.parametrize(
+    ("count", "stop", "reported"),
+    [
+        ("min(logits.shape[0], 3)", "count", 0),
+        ("logits.shape[0]", "min(3, n)", 0),
+        ("min(logits.shape[0], 300)", "count", 1),
+        ("min(logits.shape[0], n)", "count", 1),
+        ("max(logits.shape[0], 3)", "count", 1),
+    ],
+)
+def test_the_first_few_rows_are_not_worth_a_word(count: str, stop: str, reported: int) -> None:
+    assert len(findings(FIRST.format(count=count, stop=stop), "VEC01")) == reported

@@ -95,3 +95,33 @@ WINNERS = """
 )
 def test_what_an_iteration_changes_behind_the_back_of_autograd_the_next_one_sees(change: str, count: int) -> None:
     assert len(findings(WINNERS.format(change=change), *ROW_RULES)) == count
+
+
+ANSWERS = """
+    import torch
+
+    def predict(model, ids: torch.Tensor, kinds: torch.Tensor):
+        found, answers = [], None
+        with torch.no_grad():
+            for i in range(ids.shape[0]):
+                if answers is not None:
+                    {change}
+                kind = kinds[i]
+                logits = model(ids[i].unsqueeze(0), kind.unsqueeze(0))
+                found.append(logits)
+                answers = logits > 0
+        return torch.cat(found)
+"""
+
+
+@pytest.mark.parametrize(
+    ("change", "count"),
+    [
+        ("kind = kinds[i]; kind[:, 3] = answers", 0),
+        ("kinds[i, :, 3] = answers", 0),
+        ("kind = kinds[i]; kind[:, 3] = 1", 1),
+        ("other = kinds[i].clone(); other[:, 3] = answers", 1),
+    ],
+)
+def test_a_row_that_gets_what_an_earlier_iteration_found_is_none_of_its_own(change: str, count: int) -> None:
+    assert len(findings(ANSWERS.format(change=change), *ROW_RULES)) == count

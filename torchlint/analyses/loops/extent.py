@@ -21,6 +21,8 @@ def runs_few_times(model: Model, loop: Loop) -> bool:
     if _is_over_dimensions(loop):
         return True
     count = rounds(model, loop)
+    if count is None and loop.iterable is not None:
+        count = _limit(model, loop.iterable)
     return count is not None and count < FEW
 
 
@@ -58,6 +60,18 @@ def rounds(model: Model, loop: Loop) -> int | None:
     """How often a loop runs, where the file says so."""
     count = _count(model, loop.iterable) if loop.iterable is not None else None
     return count if count is not None else _unpacked(model, loop)
+
+
+def _limit(model: Model, over: cst.BaseExpression) -> int | None:
+    """`3` of `range(min(len(x), 3))`, and of a name for what is written so."""
+    match over:
+        case cst.Call(args=[cst.Arg(value=stop, star="")]) if model.qualified(over.func) == "builtins.range":
+            binding = model.binding(stop)
+            if binding is not None and len(binding.writes) == 1 and not binding.writes[0].unpacked:
+                stop = binding.writes[0].value or stop
+            if isinstance(stop, cst.Call) and model.qualified(stop.func) == "builtins.min":
+                return min((n for arg in stop.args if (n := _number(model, arg.value)) is not None), default=None)
+    return None
 
 
 def _unpacked(model: Model, loop: Loop) -> int | None:

@@ -72,7 +72,7 @@ def _growth(model: Model, call: Call) -> Growth | None:
         loops = tuple(loop for loop in loops if not _chooses(model, loop, chosen) and not _counts_only(loop))
     if not loops or is_short(model, loops) or is_of_dict(loops[0]) or _is_for_some_rounds(model, call, binding):
         return None
-    if builds(model, call.function):
+    if builds(model, call.function) or is_of_outputs(model, loops[0]):
         return None
     if is_of_layers(loops[0]) and not (
         _counts(model, loops[0]) and _starts_empty(model, binding, call) and not _is_chain(model, loops[0])
@@ -266,6 +266,22 @@ def is_of_dict(loop: Loop) -> bool:
 def is_of_layers(loop: Loop) -> bool:
     """A loop over layers: each makes a part of its own, and there are few."""
     return loop.role is Role.MODULES or loop.iterates.kind is Kind.MODULE or bool(_picked(loop))
+
+
+def is_of_outputs(model: Model, loop: Loop) -> bool:
+    """A loop over what another has put into a list for each layer, however it goes through the list."""
+    names = (node for node in walk(loop.iterable) if isinstance(node, cst.Name)) if loop.iterable is not None else ()
+    return any(_lists_outputs(model, name) for name in names)
+
+
+def _lists_outputs(model: Model, name: cst.Name) -> bool:
+    binding = model.binding(name)
+    if binding is None or "append" not in binding.methods:
+        return False
+    reads = (model.parent(read) for read in binding.reads)
+    calls = [model.parent(read) for read in reads if isinstance(read, cst.Attribute) and read.attr.value == "append"]
+    loops = [model.call(call).loop for call in calls if isinstance(call, cst.Call)]
+    return bool(loops) and all(loop is not None and is_of_layers(loop) for loop in loops)
 
 
 def _picked(loop: Loop) -> list[cst.Call]:

@@ -71,6 +71,7 @@ class Expressions:
         self.trace = trace
         self.local: dict[str, Seen] = {}
         self.own_lists: set[str] = set()
+        self.handed_over: set[str] = set()  # tensors whose rows get what an earlier iteration left
         self.guarded = False
         self.counter = NOTHING
         self.certainty = certainty
@@ -241,6 +242,8 @@ class Expressions:
                 return place.at_least(Depends.FOREIGN)
             self._note_subject(root, place)
             return place.at_least(Depends.ROW)
+        if name in self.handed_over and name not in self.local:
+            return self._carried(name)
         base = self.of(root)
         if place.varies and not base.varies:
             root = self._same_in_all(node)

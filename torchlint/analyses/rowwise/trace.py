@@ -50,6 +50,7 @@ class _Reader:
         self._names = Names.of(loop)
         self._path: Path = ()
         self._once = False  # only one of the iterations comes here
+        self._views: dict[str, str] = {}  # of names for a row: the tensor that it is a row of
         self.trace = Trace()
         self._expressions = Expressions(model, certainty, loop, self._names, self.trace)
         self._expressions.draws_at_once = draws_at_once
@@ -195,6 +196,7 @@ class _Reader:
     def _bind(self, target: cst.BaseExpression, value: cst.BaseExpression, seen: Seen) -> None:
         if isinstance(target, cst.Name):
             self._expressions.local[target.value] = seen
+            self._note_view(target.value, value, seen)
             if isinstance(value, (cst.List, cst.Dict)) and not value.elements:
                 self._expressions.own_lists.add(target.value)
         elif isinstance(target, (cst.Tuple, cst.List)):
@@ -207,6 +209,11 @@ class _Reader:
             self._fill(target, value, seen, adds=False)
         else:
             self.trace.fault(Fault.STATE, f"`{spelled(target)}` is assigned")
+
+    def _note_view(self, name: str, value: cst.BaseExpression, seen: Seen) -> None:
+        self._views.pop(name, None)
+        if seen.varies and isinstance(value, cst.Subscript):
+            self._views[name] = spelled(without_subscripts(value))
 
     def _augment(self, small: cst.AugAssign) -> None:
         if isinstance(small.operator, cst.AddAssign) and isinstance(small.value, (cst.List, cst.ListComp)):
@@ -242,8 +249,10 @@ class _Reader:
         if isinstance(root, cst.Name) and root.value in self._expressions.local:
             self.trace.changes_rows |= self._expressions.local[root.value].gathered
             self._expressions.local[root.value] = together(self._expressions.local[root.value], seen, place)
+            self._note_handing_over(self._views.get(root.value), seen)
             return
         name = spelled(root)
+        self._note_handing_over(name, seen)
         if place.depends is Depends.NOTHING or self._loop not in place.axes:
             kind = Fault.CARRIED
             if adds and self._model.value(root).kind is Kind.TENSOR and name not in self._names.read_whole:
@@ -263,6 +272,11 @@ class _Reader:
         if sink is Sink.COUNT and (len(target.slice) > 1 or isinstance(target.value, cst.Subscript)):
             seen = together(seen, place)  # a table counts which values meet
         self.trace.kept.append(Kept(sink, name, root, seen, place, value, self._path, self._expressions.guarded))
+
+    def _note_handing_over(self, tensor: str | None, seen: Seen) -> None:
+        """`row = x[i]`, then `row[:, 3] = answers`: what is read of `x` after that needs the iteration before."""
+        if tensor is not None and seen.depends is Depends.CARRIED:
+            self._expressions.handed_over.add(tensor)
 
     def _goes_round(self, target: cst.Subscript) -> bool:
         """`out[i % n]`, which comes back to a place, unlike `out[i // n, i % n]` and `out[i, i % n]`."""
