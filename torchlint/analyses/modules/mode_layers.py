@@ -9,7 +9,7 @@ import libcst as cst
 
 from torchlint.analyses.modules.constructor_options import Given, arguments_of, can_run, option, zeros_by_default
 from torchlint.analyses.order import in_order
-from torchlint.semantics.tree import walk
+from torchlint.semantics.tree import is_name, walk
 from torchlint.semantics.values import Kind
 
 if TYPE_CHECKING:
@@ -103,6 +103,8 @@ class _Search:
         if found is None:
             return None
         home, cls = found
+        if _switches_by_itself(cls):
+            return None
         own = arguments_of(model, made, home, cls, given) if made is not None else zeros_by_default(home, cls)
         key = cls, frozenset((name, value.kind, value.constant) for name, value in own.items())
         known = home.once(_without_layer)
@@ -128,6 +130,15 @@ class _Search:
                 if layer is not None:
                     return layer
         return None
+
+
+def _switches_by_itself(cls: Class) -> bool:
+    """Whether a network goes into a mode by itself in every pass, `def forward(self, x, testing): if testing:
+    self.eval() ...`: the one that it is in before makes no difference."""
+    forward = cls.method("forward")
+    return forward is not None and any(
+        call.method in ("eval", "train") and is_name(call.receiver, forward.own_name) for call in forward.calls
+    )
 
 
 def _runs_what_is_made_here(model: Model, call: Call) -> bool:
