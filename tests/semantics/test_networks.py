@@ -205,3 +205,18 @@ def test_a_loaded_embedding_takes_gradients_where_it_is_told_to(options: str, gr
 def test_a_method_is_that_of_torch_only_where_every_module_has_it(method: str, callee: str | None) -> None:
     model = model_of(f"import torch\n\nnet = torch.nn.Linear(3, 3)\nnet.{method}()\n")
     assert call_on(model, f"net.{method}()").callee == callee
+
+
+@pytest.mark.parametrize(
+    ("name", "kind"),
+    [
+        ("local_model", Kind.MODULE),
+        ("target_net", Kind.MODULE),
+        ("get_local_model", Kind.UNKNOWN),
+        ("_build_net", Kind.UNKNOWN),
+        ("load_network", Kind.UNKNOWN),
+    ],
+)
+def test_what_is_named_for_making_a_network_is_none(name: str, kind: Kind) -> None:
+    model = model_of(f"import torch\n\nclass Saver(Base):\n    def save(self, x):\n        return self.{name}(x)\n")
+    assert model.value(call_on(model, f"self.{name}(x)").node.func).kind is kind

@@ -19,6 +19,7 @@ _MODULE_METHODS = frozenset(
 _NO_TENSOR_METHODS = _MODULE_METHODS - {"requires_grad_"}
 _MODULE_METHODS_IF_CALLED = frozenset({"train", "load_state_dict", "state_dict", "zero_grad", "cuda", "to", "half"})
 _MODULE_NAMES = re.compile(
+    r"(?!_?(get|build|create|make|load|init|setup|prepare|define|restore|save|export|select|choose|wrap|convert)_)"
     r"(model|net|network|ddp_model|netg|netd|net_g|net_d|generator|discriminator|encoder|decoder|backbone|classifier"
     r"|teacher|student|(\w+_)(model|net|network)|(model|net)_?[a-z0-9]{1,2}|actor|critic|policy|unet|vae)\d?$",
     re.IGNORECASE,
