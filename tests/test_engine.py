@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import libcst
@@ -17,6 +18,7 @@ from torchlint import engine, parsing
 from torchlint.config import Selection, Settings
 from torchlint.engine import lint
 from torchlint.finding import Applicability, Edit, Fix, Severity
+from torchlint.rule import Report, Rule
 from torchlint.semantics.model import Model
 from torchlint.semantics.spans import SourceMismatchError
 from torchlint.source import Source, is_worth_linting
@@ -56,8 +58,6 @@ def test_a_fix_that_would_cross_cells_is_left_out(planted: PlantedRule) -> None:
 
 
 def test_a_compound_statement_is_marked_by_its_header(planted: PlantedRule) -> None:
-    from torchlint.rule import Report, Rule
-
     def loops(rule: Rule, model: Model) -> Iterator[Report]:
         yield from (Report(loop.node, "A loop.") for loop in model.loops)
 
@@ -69,8 +69,6 @@ def test_a_compound_statement_is_marked_by_its_header(planted: PlantedRule) -> N
 
 
 def test_findings_come_in_the_order_of_the_text_and_once(planted: PlantedRule) -> None:
-    from torchlint.rule import Report, Rule
-
     def backwards(rule: Rule, model: Model) -> Iterator[Report]:
         for call in [*reversed(model.calls), *model.calls]:
             yield Report(call.node, "A call.")
@@ -203,8 +201,6 @@ def test_a_rule_that_crashes_is_named_and_the_others_go_on(planted: PlantedRule)
 
 
 def test_what_a_rule_said_before_it_crashed_is_not_kept(planted: PlantedRule) -> None:
-    from torchlint.rule import Report, Rule
-
     def check(rule: Rule, model: Model) -> Iterator[Report]:
         yield Report(model.calls[0].node, "A call.")
         raise RecursionError("deep")
@@ -265,6 +261,16 @@ def test_severity_can_be_configured(planted: PlantedRule) -> None:
     settings = Settings(severity=(("MEM", Severity.INFO), ("MEM01", Severity.ERROR)))
     (found,) = (f for f in lint(source_of("import torch\ntorch.zeros(3)\n"), settings) if f.code == "MEM01")
     assert found.severity is Severity.ERROR
+
+
+def test_a_finding_may_weigh_less_than_its_rule_unless_that_is_configured(planted: PlantedRule) -> None:
+    def check(rule: Rule, model: Model) -> Iterator[Report]:
+        yield Report(model.calls[0].node, "There is a call.", severity=Severity.INFO)
+
+    planted.check_with(check)
+    for configured, severity in (((), Severity.INFO), ((("MEM", Severity.ERROR),), Severity.ERROR)):
+        (found,) = lint(source_of("import torch\ntorch.zeros(3)\n"), replace(planted.settings, severity=configured))
+        assert found.severity is severity
 
 
 def test_nothing_is_read_or_written(planted: PlantedRule, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -135,15 +135,16 @@ class Settings:
             codes = frozenset(c for c in codes if c not in rules or not rules[c].needs_accelerator())
         return codes
 
-    def severity_of(self, code: str, path: Path) -> Severity:
-        """The severity configured for a rule, the most specific entry first, else the rule's own."""
+    def severity_of(self, code: str, path: Path, of_finding: Severity | None = None) -> Severity:
+        """The severity configured for a rule, the most specific entry first, else that of the finding, else the rule's
+        own."""
         entries = list(self.severity)
         for override in self.overrides:
             if override.severity and self.matches(path, override.files):
                 entries += override.severity
         ranked = [(specificity(s, code), i, severity) for i, (s, severity) in enumerate(entries)]
         best = max((entry for entry in ranked if entry[0] >= 0), default=None)
-        return best[2] if best else default_severity(code)
+        return best[2] if best else of_finding or default_severity(code)
 
     def matches(self, path: Path, patterns: tuple[str, ...]) -> bool:
         """Whether a file matches one of the globs, which are gitignore patterns."""

@@ -213,7 +213,8 @@ class _Run:
 
         start, end = self._marked(report.node, model)
         function = model.function(report.node)
-        kind = Diagnostic(rule.code, rule.name, self.settings.severity_of(rule.code, self.source.path), False, "")
+        severity = self.settings.severity_of(rule.code, self.source.path, report.severity)
+        kind = Diagnostic(rule.code, rule.name, severity, False, "")
         return replace(
             self._diagnostic(kind, " ".join(report.message.split()), start, end),
             confidence=report.confidence,

@@ -55,7 +55,8 @@ class Report:
 
     `facts` is what its fixer needs. `chain` tells the reader why, in the order in which the code runs; where a rule
     gives none, the engine asks the model how the value at `node` came about. `needs_torch`: the oldest torch release
-    with which it is a finding; where the project runs with an older one, it is none.
+    with which it is a finding; where the project runs with an older one, it is none. `severity`: where this finding
+    weighs more or less than others of the rule; the settings go before it.
     """
 
     node: cst.CSTNode
@@ -64,13 +65,14 @@ class Report:
     facts: Any = None
     chain: tuple[Fact, ...] = ()
     needs_torch: str = ""
+    severity: Severity | None = None
 
 
 class Rule(ABC):
     """Base of all rules. The docstring of a subclass is its page.
 
     `triggers`: a file whose text contains none of these words cannot have a finding of the rule.
-    `severity`: of the family unless a rule says otherwise.
+    `severity`: of its findings, unless they say otherwise; of the family unless a rule says otherwise.
     `whole_function`: a finding speaks of a loop or a function, so any change in the function may have brought it about.
     `accelerator`: it matters on a GPU only; of the family unless a rule says otherwise.
     `speed`: it is about time and memory alone, and says nothing in tests; of the family unless a rule says otherwise.

@@ -3,7 +3,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from torchlint.finding import Confidence
+from torchlint.finding import Confidence, Severity
 from torchlint.rule import Report, Rule
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ class AccumulateGraphTensor(Rule):
 
     `total += loss` does not add a number: it makes a new node that refers to the old `total` and to the graph of
     `loss`. The chain grows until `total` is reset. After `backward()` only its nodes stay, but in a loop without a
-    backward pass every activation stays, and the memory of the GPU fills up.
+    backward pass every activation stays, and the memory of the GPU fills up: that is an error.
 
     ## Example
 
@@ -95,7 +95,8 @@ class AccumulateGraphTensor(Rule):
 
         for kept in retentions(model, Way.SUM, Way.BEST):
             confidence = Confidence.CERTAIN if kept.freed or kept.detachable else Confidence.LIKELY
-            yield Report(kept.node, _message(model, kept), confidence, kept)
+            severity = None if kept.freed else Severity.ERROR
+            yield Report(kept.node, _message(model, kept), confidence, kept, severity=severity)
 
 
 def _message(model: Model, kept: Retention) -> str:

@@ -3,7 +3,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from torchlint.finding import Confidence
+from torchlint.finding import Confidence, Severity
 from torchlint.rule import Report, Rule
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ class AppendGraphTensor(Rule):
     A tensor holds on to the whole graph that computed it. After `backward()` the activations are gone, but the nodes
     of the graph stay: memory grows with every step, and collecting garbage takes longer and longer. Without a backward
     pass, as in an evaluation loop, or with `retain_graph=True`, all activations stay as well, and the loop runs out of
-    memory.
+    memory: that is an error.
 
     ## Example
 
@@ -96,7 +96,8 @@ class AppendGraphTensor(Rule):
 
         for kept in retentions(model, Way.APPEND):
             confidence = Confidence.CERTAIN if kept.freed or kept.detachable else Confidence.LIKELY
-            yield Report(kept.node, _message(model, kept), confidence, kept)
+            severity = None if kept.freed else Severity.ERROR
+            yield Report(kept.node, _message(model, kept), confidence, kept, severity=severity)
 
 
 def _message(model: Model, kept: Retention) -> str:

@@ -3,7 +3,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from torchlint.finding import Confidence
+from torchlint.finding import Confidence, Severity
 from torchlint.rule import Fact, Report, Rule
 
 if TYPE_CHECKING:
@@ -25,8 +25,8 @@ class GraphTensorEscapesStep(Rule):
 
     The call looks like a report of a number, but the object now refers to the graph of every step that it was told of.
     A sum of losses chains them up until the meter is reset. After `backward()` the nodes of the graph stay, and memory
-    grows slowly; without a backward pass all activations stay. Leaks of this kind are hard to see because the line that
-    keeps the tensor is in another place than the training loop.
+    grows slowly; without a backward pass all activations stay, which is an error. Leaks of this kind are hard to see
+    because the line that keeps the tensor is in another place than the training loop.
 
     ## Example
 
@@ -114,7 +114,8 @@ class GraphTensorEscapesStep(Rule):
 
         for kept in handed_over(model):
             confidence = Confidence.CERTAIN if kept.freed or kept.detachable else Confidence.LIKELY
-            yield Report(kept.node, _message(model, kept), confidence, kept, _chain(model, kept))
+            severity = None if kept.freed else Severity.ERROR
+            yield Report(kept.node, _message(model, kept), confidence, kept, _chain(model, kept), severity=severity)
 
 
 def _message(model: Model, kept: Retention) -> str:

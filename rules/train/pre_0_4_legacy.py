@@ -3,7 +3,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from torchlint.finding import Confidence
+from torchlint.finding import Confidence, Severity
 from torchlint.rule import Report, Rule
 
 if TYPE_CHECKING:
@@ -18,7 +18,8 @@ class PreTorch04Legacy(Rule):
     ## What it does
 
     Finds `Variable(x)`, `volatile=True` and reads of `.data`. Writes through `.data`, such as `p.data.copy_(q)` or the
-    arguments of an initialiser, are left alone, and so is code that only runs with an old release.
+    arguments of an initialiser, are left alone, and so is code that only runs with an old release. What does nothing
+    today is an info, what raises or builds a graph in spite of what it says an error.
 
     ## Why is this bad
 
@@ -79,6 +80,7 @@ class PreTorch04Legacy(Rule):
 
     code = "TRAIN10"
     name = "pre-0-4-legacy"
+    severity = Severity.WARNING
     needs_torch = "0.4"
     triggers = ("Variable", "volatile", ".data")
 
@@ -93,20 +95,31 @@ class PreTorch04Legacy(Rule):
         )
 
         for wrapper in wrappers(model):
-            yield Report(wrapper.call.node, _wrapper_message(wrapper, model), facts=wrapper)
+            message = _wrapper_message(wrapper, model)
+            yield Report(wrapper.call.node, message, facts=wrapper, severity=_wrapper_severity(wrapper))
         for call in derived_calls(model):
-            says = _no_graph_message if wrapper_of(call).asks_for_no_graph else _purposeless_message
-            yield Report(call.node, says(model.code(call.node.func)))
+            wrapper = wrapper_of(call)
+            says = _no_graph_message if wrapper.asks_for_no_graph else _purposeless_message
+            yield Report(call.node, says(model.code(call.node.func)), severity=_wrapper_severity(wrapper))
         for call in volatile_calls(model):
-            yield Report(call.node, _no_graph_message(model.code(call.node.func)))
+            yield Report(call.node, _no_graph_message(model.code(call.node.func)), severity=Severity.ERROR)
         for node in volatile_writes(model):
-            yield Report(node, f"`{model.code(node)}` has no effect since torch 0.4. {_NO_GRAD}")
+            message = f"`{model.code(node)}` has no effect since torch 0.4. {_NO_GRAD}"
+            yield Report(node, message, severity=Severity.ERROR)
         for read in data_reads(model):
             confidence = Confidence.CERTAIN if read.certain else Confidence.LIKELY
-            yield Report(read.node, _read_message(read, model), confidence, read)
+            severity = _READ_SEVERITY.get(read.use.value)
+            yield Report(read.node, _read_message(read, model), confidence, read, severity=severity)
 
 
 _NO_GRAD = "Run what needs no gradients under `torch.no_grad()`."
+_READ_SEVERITY = {"element": Severity.ERROR, "indifferent": Severity.INFO, "fresh": Severity.INFO}  # by the use
+
+
+def _wrapper_severity(wrapper: Wrapper) -> Severity | None:
+    if wrapper.asks_for_no_graph:
+        return Severity.ERROR
+    return None if wrapper.cuts_graph else Severity.INFO
 
 
 def _wrapper_message(wrapper: Wrapper, model: Model) -> str:
@@ -157,6 +170,8 @@ def _read_message(read: DataRead, model: Model) -> str:
             return f"`{owner}.data` reaches `math` as a tensor, which it asks for its number. Write `{owner}.item()`."
         case "indifferent":
             return f"`.data` adds nothing here, and hides tensors from autograd elsewhere. Ask `{owner}` itself."
+        case "fresh":
+            return f"`.data` is how values were read past autograd before torch 0.4. Read them with `{owner}.detach()`."
     return (
         f"`{owner}.data` shares memory with `{owner}` behind the back of autograd: after a change in place, gradients "
         f"come out wrong without an error. Read it with `{owner}.detach()`."
