@@ -14,6 +14,8 @@ from torchlint.semantics.tree import is_name, walk
 from torchlint.semantics.values import Kind, Value
 
 _LOADER = re.compile(r"(?i)(^|_)(data_?)?loader$")
+_LOADING = frozenset({"load_state_dict", "load_from_checkpoint", "from_pretrained"})
+_DEPTH = 3
 
 
 class RoleFinder:
@@ -144,10 +146,20 @@ def _runs_pass(call: Call) -> bool:
 
 
 def _is_over_checkpoints(loop: Loop) -> bool:
-    """Each iteration loads what a pass over the data evaluates."""
+    """Each iteration loads what a pass over the data evaluates, or a network, whatever that is run on."""
     own = [call for call in loop.calls if call.loop is loop]
+    if any(map(_loads_network, own)):
+        return True
     loads = any(call.callee == "torch.load" for call in own) and not any(call.is_forward for call in own)
     return loads and any(_runs_pass(call) or _runs_again_and_again(call) for call in own)
+
+
+def _loads_network(call: Call, depth: int = _DEPTH) -> bool:
+    """`load_state_dict`, `from_pretrained` and the like, here or in a function that is called."""
+    if call.method in _LOADING:
+        return True
+    entered = [function for function in _entered(call) if function is not None] if depth else []
+    return any(_loads_network(inner, depth - 1) for function in entered for inner in function.calls)
 
 
 def _runs_again_and_again(call: Call) -> bool:

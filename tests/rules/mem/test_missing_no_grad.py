@@ -161,10 +161,23 @@ for x, y in loader:
         ("self.lin = make_layer(size)", 1),
         ("self.layers = nn.ModuleList([nn.Linear(4, 4)])", 1),
         ("self.lins = [nn.Linear(4, 4)]", 1),
+        ("self.layers = nn.Sequential(nn.ReLU(), nn.Flatten())", 0),
+        ("self.layers: nn.ModuleList = nn.ModuleList([nn.ReLU() for _ in range(size)])", 0),
+        ("self.layers = nn.ModuleList(nn.ReLU() for _ in range(size))", 0),
+        ("self.layers = nn.Sequential(nn.ReLU(), nn.Linear(4, 4))", 1),
+        ("self.layers = nn.Sequential(nn.ReLU(), *scale)", 1),
+        ("self.layers = nn.ModuleList()", 1),
+        ("self.prior = torch.distributions.Normal(0.0, 1.0)", 0),
     ],
 )
 def test_a_transform_without_parameters_has_no_graph_to_record(layers: str, count: int) -> None:
     assert len(found(TRANSFORM.format(layers=layers))) == count
+
+
+@pytest.mark.parametrize(("default", "count"), [("torch.tanh", 0), ("nn.functional.relu", 0), ("None", 1)])
+def test_what_is_a_function_by_default_is_no_layer(default: str, count: int) -> None:
+    code = TRANSFORM.format(layers="self.act = act").replace("size, scale):", f"size, scale, act={default}):")
+    assert len(found(code.replace("return (", "return self.act("))) == count
 
 
 WRAPPER = """
@@ -313,7 +326,7 @@ def train(prompts):
 def test_a_pipeline_of_diffusers_switches_autograd_off_by_itself(maker: str, count: int) -> None:
     code = VALIDATION.format(maker=maker)
     assert len(found(code)) == count
-    assert len(found(code.replace("model(prompt, num_inference_steps=20)", "model.predict(prompt)"))) == count
+    assert len(found(code.replace("model(prompt, num_inference_steps=20)", "model.get_features(prompt)"))) == count
 
 
 GENERATES = """

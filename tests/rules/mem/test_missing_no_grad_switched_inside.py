@@ -8,6 +8,7 @@ from textwrap import dedent
 import pytest
 
 from tests.rules.mem.projects import linted
+from tests.support import findings
 
 
 @pytest.mark.parametrize(("uses", "is_fixed"), [("", False), ("    print(net(torch.ones(1, 2)).argmax(1))\n", True)])
@@ -255,3 +256,42 @@ WRITTEN_OUT = """
 @pytest.mark.parametrize(("switch", "count"), [("with torch.no_grad():", 0), ("with torch.autocast('cuda'):", 1)])
 def test_a_network_written_out_whose_pass_switches_autograd_off(tmp_path: Path, switch: str, count: int) -> None:
     assert len(linted(tmp_path, main=WRITTEN_OUT.format(switch=switch))) == count
+
+
+SERVED = """
+import torch
+from {package} import Reader
+
+def show(queries, {parameter}):
+    model = Reader.from_pretrained("large").to("cuda")
+    model.eval()
+    texts = []
+    for query in queries:
+        texts.append(" ".join(query))
+        print(model.{run})
+"""
+
+
+@pytest.mark.parametrize(
+    ("run", "count"),
+    [
+        ("inference(image=files[:4])", 0),
+        ("predict(files)", 0),
+        ("encode(texts)", 0),
+        ("encode('a text')", 0),
+        ("encode(files)", 1),
+        ("features(files)", 1),
+    ],
+)
+def test_what_a_package_serves_with_is_its_own_matter(run: str, count: int) -> None:
+    code = SERVED.format(package="readers.api", parameter="files", run=run)
+    assert len(findings(code, "MEM05")) == count
+
+
+def test_a_class_of_the_project_may_be_run_with_autograd_on(tmp_path: Path) -> None:
+    (tmp_path / "pyproject.toml").touch()
+    network = "import torch\n\nclass Reader(torch.nn.Linear):\n    def inference(self, x):\n        return self(x)\n"
+    (tmp_path / "readers.py").write_text(network)
+    code = SERVED.format(package="readers", parameter="files", run="inference(files)")
+    (tmp_path / "main.py").write_text(code.replace('.from_pretrained("large")', "(2, 2)"))
+    assert len(linted(tmp_path)) == 1

@@ -19,6 +19,11 @@ def evaluate(net, loader):
             total += (net(x.cuda()) - y.cuda()).abs().mean()
     return total
 
+def restored(path):
+    net = Net()
+    net.load_state_dict(torch.load(path))
+    return net.cuda()
+
 def main(paths, loader, net):
     for path in paths:
         {load}
@@ -32,6 +37,7 @@ def main(paths, loader, net):
     [
         ("net = torch.load(path)", "total = evaluate(net, loader)", 0),
         ("state = torch.load(path); net.load_state_dict(state)", "total = evaluate(net, loader)", 0),
+        ("net = restored(path)", "total = net(loader.first.cuda()).mean()", 0),
         ("x = torch.load(path).cuda()", "total = net(x).mean()", 1),  # one file is one batch
         ("x = read(path).cuda()", "total = net(x).mean()", 1),
     ],
@@ -41,6 +47,25 @@ def test_a_loop_over_checkpoints_is_none_over_batches(load: str, run: str, count
         "def main(paths, loader, net):", "def main(paths, loader, net: Net):\n    net.cuda()"
     )
     assert len(findings(code, "SYNC01")) == count
+
+
+@pytest.mark.parametrize(
+    ("test", "count"),
+    [("part == 0", 0), ("part == 0 and draw == draws[0]", 0), ("i % 50 == 0", 1), ("part == 0 and i == 3", 1)],
+)
+def test_a_round_within_the_step_comes_in_every_step(test: str, count: int) -> None:
+    code = evaluation(
+        f"""
+        rows = out.cpu().numpy()
+        for draw in draws:
+            for part in range(4):
+                shown = sample(draw, part)
+                if {test}:
+                    log.write(f"{{rows}} {{shown}}")
+        """
+    ).replace("for x, y in loader", "for i, (x, y) in enumerate(loader)")
+    found = [each for each in findings(code, "SYNC03") if "intervals" in each.message]
+    assert len(found) == count
 
 
 @pytest.mark.parametrize(("last", "count"), [("due.open = False", 0), ("due.open = True", 1)])

@@ -14,7 +14,9 @@ from torchlint.analyses.conditions import are_alternatives
 from torchlint.analyses.loops.steps import is_the_rest
 from torchlint.analyses.order import is_before
 from torchlint.semantics.dataflow import reaches
+from torchlint.semantics.guards import conjuncts
 from torchlint.semantics.numbering import Numbering
+from torchlint.semantics.tree import walk
 
 if TYPE_CHECKING:
     from torchlint.semantics.entities import Binding, Function, Guard, Loop, Write
@@ -97,7 +99,25 @@ class Reads:
             for guard in self._model.guards(read, loop)
             if guard.kind in ("log", "handler") and not is_the_rest(guard) and not _compares_lengths(guard)
         )
+        gates = (guard for guard in gates if not self._picks_inner_round(guard, loop))
         return any(not isinstance(guard.node, cst.IfExp) and guard.node not in shared for guard in gates)
+
+    def _picks_inner_round(self, guard: Guard, loop: Loop | None) -> bool:
+        """`if part == 0:` of `for part in range(parts):` within the loop, which has such a round in every iteration."""
+        if guard.test is None:
+            return False
+        around = self._model.loops_around(guard.node)
+        inner = set(takewhile(lambda each: each is not loop, around)) if loop in around else set()
+        return bool(inner) and all(self._asks_for_target(part, inner) for part in conjuncts(guard.test))
+
+    def _asks_for_target(self, test: cst.BaseExpression, loops: set[Loop]) -> bool:
+        asked = (self._model.binding(node) for node in walk(test) if isinstance(node, cst.Name))
+        return any(
+            write.kind == "for" and write.loop in loops
+            for binding in asked
+            if binding is not None
+            for write in binding.writes
+        )
 
     def is_in_loop(self, node: cst.CSTNode) -> bool:
         return self._loop is None or self._loop in self._model.loops_around(node)

@@ -25,6 +25,7 @@ from torchlint.semantics.vocabulary import class_kind, encodes_texts, module_met
 if TYPE_CHECKING:
     from torchlint.semantics.entities import Call, Function, Guard
     from torchlint.semantics.model import Model
+    from torchlint.semantics.values import Value
 
 
 _MODULE_METHODS = {"eval", "load_state_dict", "state_dict", "parameters", "named_parameters", "modules", "train"}
@@ -35,6 +36,7 @@ _DIFFERENTIATING = re.compile(
     r"(\w+_)?(grad|gradients?|jacobian|hessian|laplacian|divergence)"
 )
 _FILLING = frozenset({"torch.ones", "torch.zeros", "torch.empty", "torch.rand", "torch.randn"})
+_SERVING = frozenset({"inference", "infer", "predict", "transcribe"})
 _DEPTH = 3
 _TRANSFORMERS = re.compile(r"^\s*(from|import)\s+(transformers|peft|unsloth)\b", re.MULTILINE)
 
@@ -70,7 +72,7 @@ class RecordedPasses:
             return False
         if self._makes_module(call) or self._decides_inside(call) or is_read_as_array(self._model, call.node):
             return False
-        if self._is_given_array(call) or self._is_warm_up(call):
+        if self._is_given_no_tensor(call) or self._is_warm_up(call):
             return False
         if call.method not in (None, "forward") and isinstance(self._model.parent(call.node), cst.Expr):
             return self._is_volatile_run(call)  # `net.sample(0.5)`, which draws its weights anew
@@ -97,11 +99,12 @@ class RecordedPasses:
         behind = self._model.class_behind(dotted)
         return not behind[1].is_module if behind is not None else call.method not in (None, "forward")
 
-    def _is_given_array(self, call: Call) -> bool:
-        """Whether an object out of sight, taken for a network, gets an array: it makes tensors of images, say, itself,
-        and decides about autograd there."""
+    def _is_given_no_tensor(self, call: Call) -> bool:
+        """Whether an object out of sight, taken for a network, gets an array, or a method of it texts: it makes tensors
+        of them itself, and decides about autograd there."""
         given = [self._model.value(arg.value) for arg in call.arguments if arg.keyword is None]
-        return bool(given) and given[0].kind is Kind.ARRAY and class_of_module(self._model, call) is None
+        is_raw = bool(given) and (given[0].kind is Kind.ARRAY or (call.method is not None and _is_text(given[0])))
+        return is_raw and class_of_module(self._model, call) is None
 
     def _is_warm_up(self, call: Call) -> bool:
         """`net(torch.zeros(1, 3, 8, 8).cuda())`, once, by a statement that leaves nothing: no graph is kept."""
@@ -147,17 +150,26 @@ class RecordedPasses:
     def _decides_inside(self, call: Call) -> bool:
         """Whether the function that is called runs its models without gradients by itself, takes gradients, or ends the
         graph, so that it is the one to switch off. `generate` of Hugging Face's models switches it off, and so do
-        `encode` and `predict` of Sentence Transformers.
+        `encode` and `predict` of Sentence Transformers, and what the classes of other packages predict with.
         """
         entered = (self._model, call.target) if call.target is not None else self._model.elsewhere(call)
         entered = entered or _method_behind(self._model, call)
         if encodes_texts(call.receiver_value.ref, call.method):
             return True
         if entered is None:
-            return call.method == "generate" and _TRANSFORMERS.search(self._model.source.text) is not None
+            if call.method == "generate":
+                return _TRANSFORMERS.search(self._model.source.text) is not None
+            return call.method in _SERVING and self._is_of_package(call)
         ends_graph = call.foreign is not None and call.loop is None and call.value.is_(Kind.ARRAY, Kind.NUMBER)
         switches = runs_without_gradients(*entered) or _runs_both_ways(*entered)
         return ends_graph or switches or takes_gradients(*entered)
+
+    def _is_of_package(self, call: Call) -> bool:
+        """Whether the class of an object, or that which `from_pretrained` made it of, is imported and out of sight."""
+        made = self._assigned(call.receiver) if call.receiver is not None else []
+        loaded = [_loaded_class(self._model, node) for node in made]
+        named = (ref for ref in (call.receiver_value.ref, *loaded) if ref)
+        return any("." in ref and self._model.class_behind(ref) is None for ref in named)
 
     def _is_given_no_graph(self, call: Call) -> bool:
         """Whether all tensors that a call gets are known to have no graph."""
@@ -226,6 +238,23 @@ def _method_behind(model: Model, call: Call) -> tuple[Model, Function] | None:
     behind = model.class_behind(ref) if ref is not None and call.method is not None else None
     method = behind[1].method(call.method or "") if behind is not None else None
     return (behind[0], method) if behind is not None and method is not None else None
+
+
+def _loaded_class(model: Model, made: cst.BaseExpression) -> str | None:
+    """`pkg.Net` of `pkg.Net.from_pretrained("large").to(device)`."""
+    while isinstance(made, cst.Call):
+        call = model.call(made)
+        if call.method == "from_pretrained":
+            return (call.callee or "").removesuffix(".from_pretrained")
+        if call.receiver is None:
+            return None
+        made = call.receiver
+    return None
+
+
+def _is_text(value: Value) -> bool:
+    """A text or a list of texts."""
+    return value.kind is Kind.STRING or (value.element is not None and value.element.kind is Kind.STRING)
 
 
 def _asks_for_other_library(guard: Guard) -> bool:

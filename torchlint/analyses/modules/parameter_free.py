@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import libcst as cst
 
 from torchlint.analyses.graph_parts import is_leaf
+from torchlint.analyses.loops.phases import default_of
 from torchlint.analyses.modules.constructor_options import arguments_of
 from torchlint.analyses.modules.frozen_classes import switches_itself_off
 from torchlint.semantics import torch_api
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from torchlint.semantics.values import Value
 
 _AROUND = frozenset({"torch.jit.script", "torch.jit.trace", "torch.nn.Sequential", "torch.nn.DataParallel"})
+_CONTAINERS = ("torch.nn.Sequential", "torch.nn.ModuleList")
 _PLAIN_BASES = ("torch.nn.Module", "abc.ABC", "builtins.object")
 _DEPTH = 4
 _CHAIN = 9
@@ -178,12 +180,28 @@ def _is_free(made: cst.BaseExpression, value: Value, model: Model, given: Given,
     """Whether a module, which a call makes, has nothing to train, as `nn.Embedding.from_pretrained(table)` has."""
     if is_parameter_free(value.ref or "") or value.grad is Grad.DETACHED:
         return True
+    if value.ref in _CONTAINERS and isinstance(made, cst.Call):
+        parts = _parts(made)
+        return bool(parts) and all(_is_free(part, model.value(part), model, given, around) for part in parts)
     behind = model.class_behind(value.ref) if value.ref else None
     if behind is None:
         return False
     home, cls = behind
     told = arguments_of(model, model.call(made), home, cls, given) if isinstance(made, cst.Call) else {}
     return _holds_nothing(cls, home, told, around)
+
+
+def _parts(container: cst.Call) -> list[cst.BaseExpression]:
+    """What `nn.Sequential(...)` and `nn.ModuleList([...])` hold, where all of it is written out; or none."""
+    if any(arg.star for arg in container.args):
+        return []
+    match [arg.value for arg in container.args]:
+        case [cst.List(elements=elements) | cst.Tuple(elements=elements)]:
+            return [element.value for element in elements]
+        case [cst.ListComp(elt=part) | cst.GeneratorExp(elt=part)]:
+            return [part]
+        case parts:
+            return parts
 
 
 def _may_train(attribute: Binding, model: Model, cls: Class, given: Given, around: tuple[str, ...]) -> bool:
@@ -202,8 +220,9 @@ def _may_hold(
     known = model.value(value)
     if known.kind is Kind.UNKNOWN:
         told = model.binding(value) if isinstance(value, cst.Name) else None
-        if told is not None and told.is_parameter and len(told.writes) == 1 and told.name in given:
-            return False  # a number, a text or None
+        is_told = told is not None and told.is_parameter and len(told.writes) == 1
+        if told is not None and is_told and (told.name in given or _is_function_by_default(told, model)):
+            return False  # a number, a text or None, or `torch.tanh`
         others = [method for method in attribute.methods if torch_api.method(method) is None]  # none of a tensor's
         if isinstance(value, cst.Call):
             return not _is_handed_back_free(model.call(value), model, around)
@@ -217,7 +236,14 @@ def _may_hold(
         return not _is_switched_off(model.call(value))
     if known.kind is Kind.INSTANCE and (behind := model.class_behind(known.ref or "")) is not None:
         return not behind[1].is_record  # the options of a network
+    if known.kind is Kind.INSTANCE and (known.ref or "").startswith("torch.distributions."):
+        return False
     return known.ref == "torch.nn.Parameter" or known.kind in (Kind.PARAMETERS, Kind.INSTANCE)
+
+
+def _is_function_by_default(parameter: Binding, model: Model) -> bool:
+    default = default_of(parameter.scope_function, parameter.name, model)
+    return default is not None and default.kind is Kind.FUNCTION and (default.ref or "").startswith("torch.")
 
 
 def _is_handed_back_free(call: Call, model: Model, around: tuple[str, ...]) -> bool:
