@@ -1,4 +1,4 @@
-"""TRAIN04: a test that puts its network into training mode itself means it."""
+"""TRAIN04: a test that puts its network into training mode itself means it, and a pass may be told what it is."""
 
 from __future__ import annotations
 
@@ -59,3 +59,47 @@ for epoch in range(3):
 @pytest.mark.parametrize(("first", "count"), [("net.eval()", 1), ("pass", 0)])
 def test_training_mode_that_undoes_evaluation_mode_is_not(first: str, count: int) -> None:
     assert len(findings(SETUP + UNDONE.format(first=first) + "net.eval()\n", "TRAIN04")) == count
+
+
+TOLD = """\
+class Told(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.linear = nn.Linear(4, 3)
+        self.drop = nn.Dropout(0.5)
+        self.norm = {norm}
+
+    def forward(self, x, training=False):
+        x = self.norm(self.linear(x))
+        if training:
+            x = self.drop(x)
+        return {result}
+
+told = Told()
+for epoch in range(3):
+    for x, y in train_loader:
+        opt.zero_grad()
+        F.cross_entropy(told(x, training=True), y).backward()
+        opt.step()
+    for x, y in test_loader:
+        print(told({given}))
+net.eval()
+"""
+
+
+@pytest.mark.parametrize(
+    ("norm", "result", "given", "count"),
+    [
+        ("nn.Identity()", "x", "x", 0),
+        ("nn.Identity()", "x", "x, training=False", 0),
+        ("nn.Identity()", "x", "x, True", 1),
+        ("nn.Identity()", "x", "x, epoch > 1", 1),
+        ("nn.Identity()", "self.drop(x)", "x", 1),
+        ("nn.BatchNorm1d(3)", "x", "x", 1),
+        ("nn.Identity()", "F.dropout(x, 0.5, training)", "x", 0),
+        ("nn.Identity()", "F.dropout(x, training=self.training)", "x", 1),
+    ],
+)
+def test_a_pass_that_leaves_out_its_layers_needs_no_switch(norm: str, result: str, given: str, count: int) -> None:
+    code = TOLD.format(norm=norm, result=result, given=given)
+    assert len(findings(SETUP + code, "TRAIN04")) == count

@@ -94,7 +94,7 @@ class _Search:
         """given: what the parameters of the function hold in which the call stands, as far as that is known."""
         if call.callee is None or _runs_what_is_made_here(model, call):
             return None
-        if _depends_on_mode(model, call, given):
+        if depends_on_mode(model, call, given):
             return call.callee
         return self._of_class(model, call.callee, call, given)
 
@@ -170,12 +170,20 @@ def _makes(model: Model, origin: cst.CSTNode, dotted: str) -> bool:
     return isinstance(origin, cst.Call) and model.call(origin).callee == dotted
 
 
-def _depends_on_mode(model: Model, call: Call, given: Given) -> bool:
+def _is_parameter(model: Model, node: cst.CSTNode | None) -> bool:
+    binding = model.binding(node) if node is not None else None
+    return binding is not None and binding.is_parameter
+
+
+def depends_on_mode(model: Model, call: Call, given: Given) -> bool:
+    """Whether a call makes such a layer, or is one, as `F.dropout(x, training=self.training)`."""
     name = call.callee or ""
     if _NORMS.fullmatch(name):
         tracked = call.argument("track_running_stats")
         return not (tracked.given and tracked.value.constant is False)
     if _DROPOUTS.fullmatch(name):
+        if ".functional." in name and _is_parameter(model, call.argument("training", 2).node):
+            return False
         return option(model, call, "p", 1 if ".functional." in name else 0, given).constant != 0
     dropout = option(model, call, "dropout", None, given).constant
     if _RECURRENT.fullmatch(name):

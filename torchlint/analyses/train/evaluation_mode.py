@@ -17,6 +17,7 @@ from torchlint.analyses.loops.phases import calls_setting, truths
 from torchlint.analyses.loops.step_cycle import optimizer_of
 from torchlint.analyses.mem.gradients_on_the_way import reached
 from torchlint.analyses.mem.trial_runs import is_unit_test
+from torchlint.analyses.modules.flagged_layers import comes_to_none
 from torchlint.analyses.modules.mode_layers import mode_layer
 from torchlint.analyses.modules.module_mode import Mode, modes_at, switch_behind
 from torchlint.analyses.modules.parameter_free import module_of
@@ -139,7 +140,8 @@ def _is_on_purpose(loop: Loop) -> bool:
 
 
 def _layer(model: Model, forward: Call) -> str | None:
-    return mode_layer(model, model.value(forward.node.func))
+    layer = mode_layer(model, model.value(forward.node.func))
+    return None if layer is not None and comes_to_none(model, forward) else layer
 
 
 def _phases(model: Model) -> Iterator[Toggle]:
@@ -176,7 +178,7 @@ def _on_no_way(model: Model) -> Iterator[Toggle]:
         modes = modes_at(model, call, network)
         if modes & _RIGHT or not modes & _WRONG:
             continue
-        layer = mode_layer(model, model.value(network))
+        layer = _layer(model, call) if call.is_forward else mode_layer(model, model.value(network))
         if (layer is None and Mode.TRAINING not in modes) or _is_switched_on_purpose(model, call):
             continue
         if layer is not None or not _is_seen(model, model.value(network)):

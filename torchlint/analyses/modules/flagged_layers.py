@@ -1,0 +1,30 @@
+"""Layers of a network that a pass only comes to where it is told so: `forward(self, x, training=False)`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from torchlint.analyses.modules.constructor_options import is_ruled_out, parameters_of
+from torchlint.analyses.modules.mode_layers import depends_on_mode, mode_layer
+from torchlint.analyses.modules.parameter_free import class_of_module
+
+if TYPE_CHECKING:
+    from torchlint.semantics.entities import Call
+    from torchlint.semantics.model import Model
+
+
+def comes_to_none(model: Model, call: Call) -> bool:
+    """Whether a pass leaves out all layers of the network for which its mode makes a difference, as those under
+    `if training:` where that is False."""
+    found = class_of_module(model, call)
+    forward = found[1].method("forward") if found is not None else None
+    if found is None or forward is None or forward.module != found[0].name:
+        return False
+    home = found[0]
+    layers = [part for part in forward.calls if _is_layer(home, part)]
+    given = parameters_of(model, call, home, forward, {})
+    return bool(layers) and all(is_ruled_out(home, layer, given) for layer in layers)
+
+
+def _is_layer(model: Model, call: Call) -> bool:
+    return mode_layer(model, model.value(call.node.func)) is not None or depends_on_mode(model, call, {})
