@@ -94,8 +94,12 @@ def test_workers_would_part_a_file_that_is_read_on_in(made: str, count: int) -> 
     ],
 )
 def test_what_was_read_once_and_kept_is_not_waited_for(item: str, count: int) -> None:
-    item += "\n        self.cache[i] = torch.load(self.files[i])"
-    assert_count(item, count)
+    assert_count(f"{item}\n        self.cache[i] = torch.load(self.files[i])", count)
+
+
+@pytest.mark.parametrize("kept", ["self.cache[i] = torch.load(i) / 255", "x = self.cache[i] = torch.load(i)"])
+def test_a_sample_is_kept_however_it_is_written(kept: str) -> None:
+    assert_count(f"if i not in self.cache:\n            {kept}", 0)
 
 
 @pytest.mark.parametrize(

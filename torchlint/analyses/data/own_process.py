@@ -46,19 +46,19 @@ def returns_what_it_kept(loader: Loader) -> bool:
 
 
 def _kept_in(method: Function, home: Model) -> Iterator[str]:
-    """Of more than a count or a number for each label."""
-    for node in walk(method.node):
-        match node:
-            case cst.Assign(
-                targets=[
-                    cst.AssignTarget(
-                        cst.Subscript(value=cst.Attribute(value=cst.Name(value=owner), attr=cst.Name(value=name)))
-                    )
-                ],
-                value=kept,
-            ) if owner == method.own_name and not isinstance(kept, cst.BinaryOperation):
-                if home.value(kept).kind is not Kind.NUMBER:
+    """Attributes that hold more than a count or a number for each label."""
+    assigned = (node for node in walk(method.node) if isinstance(node, cst.Assign))
+    for target, value in ((target.target, node.value) for node in assigned for target in node.targets):
+        match target:
+            case cst.Subscript(value=cst.Attribute(value=cst.Name(value=owner), attr=cst.Name(value=name))):
+                if owner == method.own_name and not _is_number(value, name, home):
                     yield name
+
+
+def _is_number(value: cst.BaseExpression, name: str, home: Model) -> bool:
+    """`0`, and what is counted by the attribute itself: `self.seen.get(i, 0) + 1`, `len(self.seen)`"""
+    counted = any(isinstance(part, cst.Attribute) and part.attr.value == name for part in walk(value))
+    return counted or home.value(value).kind is Kind.NUMBER
 
 
 def _is_looked_up(node: cst.CSTNode, method: Function, kept: set[str]) -> bool:
