@@ -10,7 +10,7 @@ import libcst as cst
 
 from torchlint.analyses.once import once_for_each
 from torchlint.semantics.dataflow import bare_text, text
-from torchlint.semantics.guards import conjuncts
+from torchlint.semantics.guards import conjuncts, disjuncts
 from torchlint.semantics.tree import walk
 from torchlint.semantics.values import Kind
 
@@ -30,7 +30,8 @@ def conditions(model: Model, node: cst.CSTNode) -> Conditions:
         if guard.test is None:
             continue
         holds = guard.branch == "body"
-        for part in conjuncts(guard.test) if holds else [guard.test]:
+        parts = conjuncts(guard.test) if holds else disjuncts(guard.test)
+        for part in (guard.test, *parts):
             key, positive = normal(part)
             found.setdefault(key, holds is positive)
     return found

@@ -44,9 +44,18 @@ _TELLING = frozenset(
 
 def conjuncts(test: cst.BaseExpression) -> Iterator[cst.BaseExpression]:
     """`a`, `b` and `c` of `a and b and c`."""
-    if isinstance(test, cst.BooleanOperation) and isinstance(test.operator, cst.And):
-        yield from conjuncts(test.left)
-        yield from conjuncts(test.right)
+    yield from _sides(test, cst.And)
+
+
+def disjuncts(test: cst.BaseExpression) -> Iterator[cst.BaseExpression]:
+    """`a`, `b` and `c` of `a or b or c`."""
+    yield from _sides(test, cst.Or)
+
+
+def _sides(test: cst.BaseExpression, operator: type[cst.BaseBooleanOp]) -> Iterator[cst.BaseExpression]:
+    if isinstance(test, cst.BooleanOperation) and isinstance(test.operator, operator):
+        yield from _sides(test.left, operator)
+        yield from _sides(test.right, operator)
     else:
         yield test
 

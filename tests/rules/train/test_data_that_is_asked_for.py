@@ -241,3 +241,29 @@ def test_numbers_that_are_written_elsewhere_without_a_graph(header: str, left: s
     body = "def restore(net, kept):\n    for row, old in zip(net.buffers(), kept):\n        old = old.unsqueeze(0)\n"
     code = f"import torch\n\n{header}{body}        row.copy_(old{{read}})\n"
     assert fixed(code.format(read=".data"), "TRAIN10", unsafe=True) == code.format(read=left)
+
+
+ASKED_TWICE = """
+import torch
+from masks import Masked, Packed
+
+def joined(x):
+    if {first}:
+        {met}
+    if isinstance(x, Packed):
+        return x
+    return x.data.contiguous().unsqueeze(0)
+"""
+
+
+@pytest.mark.parametrize(
+    ("first", "met", "found"),
+    [
+        ("isinstance(x, Masked)", "return x", 1),
+        ("isinstance(x, Masked)", "print(x)", 0),
+        ("isinstance(x, Masked) or isinstance(x, list)", "return x", 1),
+        ("isinstance(x, Masked) and x.rows", "return x", 0),
+    ],
+)
+def test_what_may_be_of_either_of_two_classes(first: str, met: str, found: int) -> None:
+    assert len(findings(ASKED_TWICE.format(first=first, met=met), "TRAIN10")) == found

@@ -6,6 +6,7 @@ Writes through `.data` (`p.data.copy_(q)`, `p.data -= g`, initialisers) are anot
 from __future__ import annotations
 
 import re
+from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import Enum
@@ -112,17 +113,18 @@ def unclear_reads(model: Model) -> Iterator[cst.Attribute]:
             yield node
 
 
-def _asked_whether_other(model: Model) -> dict[tuple[Function, str], str]:
+def _asked_whether_other(model: Model) -> dict[tuple[Function, str], set[str]]:
     """What a function asks for an attribute `data` first, which tensors always have: `hasattr(obj, "data")`; or
     whether it is of a class that is neither of torch nor of the language: `isinstance(x, MaskedBatch)`. Each with the
-    test."""
-    asked = [call for call in model.calls_to("builtins.hasattr", "builtins.isinstance") if len(call.arguments) == 2]
-    return {
-        (call.function, model.code(call.arguments[0].value)): model.code(call.node)
-        for call in asked
-        if string_value(call.arguments[1].value) == "data"
-        or (call.callee == "builtins.isinstance" and _is_of_neither(call, model))
-    }
+    tests."""
+    asked: defaultdict[tuple[Function, str], set[str]] = defaultdict(set)
+    for call in model.calls_to("builtins.hasattr", "builtins.isinstance"):
+        if len(call.arguments) == 2 and (
+            string_value(call.arguments[1].value) == "data"
+            or (call.callee == "builtins.isinstance" and _is_of_neither(call, model))
+        ):
+            asked[call.function, model.code(call.arguments[0].value)].add(model.code(call.node))
+    return asked
 
 
 def _is_of_neither(call: Call, model: Model) -> bool:
@@ -150,8 +152,8 @@ def _plain_reads(model: Model) -> list[tuple[cst.Attribute, Value, Chain]]:
         if not (is_made_in_sight or is_leaf_attribute(node.value)) and model.once(_knows_wrappers):
             continue  # what it is, its name and its use say: a wrapper of a tensor has much in common with one
         chain = Chain(model, node)
-        asked = model.once(_asked_whether_other).get((model.function(node), model.code(node.value)))
-        is_asked = asked is not None and conditions(model, node).get(asked) is not False
+        asked = model.once(_asked_whether_other).get((model.function(node), model.code(node.value)), ())
+        is_asked = any(conditions(model, node).get(test) is not False for test in asked)
         if _is_dict(chain) or (is_asked and not is_made_in_sight):
             continue
         if isinstance(model.parent(chain.end), cst.Expr) and chain.end is node and not model.source.is_notebook:
