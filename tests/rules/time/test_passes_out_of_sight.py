@@ -111,6 +111,9 @@ def test_samples_are_made_on_the_host(name: str, count: int) -> None:
         ("model.encode(sentences)", 0),
         ("model.encode_query(sentences, convert_to_tensor=False)", 0),
         ("model.encode(sentences, convert_to_tensor=True)", 1),
+        ("model.encode(sentences, convert_to_numpy=False)", 1),
+        ("model.encode(sentences, convert_to_numpy=True, output_value='sentence_embedding')", 0),
+        ("model.encode(sentences, output_value='token_embeddings')", 1),
         ("model(sentences)", 1),
     ],
 )

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from torchlint.semantics.model import Model
 
 _LAYERS = ("forward", "encode", "decode", "embed")  # methods that hand tensors on, as a call does
+_OF_TEXTS = (("convert_to_tensor", False), ("convert_to_numpy", True), ("output_value", "sentence_embedding"))
 _OF_NO_TENSORS = frozenset("astype tobytes tofile strip lstrip rstrip lower upper startswith endswith".split())
 
 
@@ -34,8 +35,8 @@ def may_hand_back_arrays(model: Model, call: Call) -> bool:
     where nobody asks for tensors."""
     method = call.method or ""
     if words.encodes_texts(call.receiver_value.ref, method):
-        asked = call.argument("convert_to_tensor")
-        return asked.absent or asked.value.constant is False
+        asked = ((call.argument(name), usual) for name, usual in _OF_TEXTS)
+        return all(argument.absent or argument.value.constant == usual for argument, usual in asked)
     if call.target is not None or not method or method.startswith(_LAYERS) or call.value.kind is Kind.MODULE:
         return False
     if call.receiver_value.kind is not Kind.MODULE or model.value(call.node.func).kind is Kind.MODULE:
