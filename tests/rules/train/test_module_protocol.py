@@ -373,9 +373,7 @@ def test_a_forward_that_is_compared_with_the_call_stays(beside: str, is_fixed: b
     assert ("first = net(x)\n" in fixed(code, "TRAIN07")) is is_fixed
 
 
-@pytest.mark.parametrize(("base", "count"), [("nn.Module", 1), ("Backend", 0), ("ABC", 0)])
-def test_an_object_of_one_class_of_a_table_is_no_module_where_one_of_them_is_none(base: str, count: int) -> None:
-    code = f"""\
+CHOSEN = """\
 import torch
 from torch import nn
 from abc import ABC
@@ -392,9 +390,29 @@ class Net(nn.Module):
 
     def __init__(self, kind):
         super().__init__()
-        self.backend = self.kinds[kind]()
+        {made}
 
     def forward(self, x):
         return self.backend.forward(x)
 """
-    assert len(findings(code, "TRAIN07")) == count
+
+
+@pytest.mark.parametrize(("base", "count"), [("nn.Module", 1), ("Backend", 0), ("ABC", 0)])
+@pytest.mark.parametrize(
+    "made",
+    [
+        "self.backend = self.kinds[kind]()",
+        "cls = self.kinds.get(kind)\n        self.backend = cls()",
+        "self.backend = (Doubled if kind else nn.Flatten)()",
+    ],
+)
+def test_an_object_of_one_of_several_classes_is_no_module_where_one_of_them_is_none(
+    made: str, base: str, count: int
+) -> None:
+    assert len(findings(CHOSEN.format(made=made, base=base), "TRAIN07")) == count
+
+
+@pytest.mark.parametrize(("base", "count"), [("nn.Module", 1), ("Backend", 0)])
+def test_one_of_two_objects_is_no_module_where_one_of_them_is_none(base: str, count: int) -> None:
+    made = "self.backend = Doubled() if kind else nn.Flatten()"
+    assert len(findings(CHOSEN.format(made=made, base=base), "TRAIN07")) == count

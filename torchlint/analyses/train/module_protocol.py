@@ -18,6 +18,7 @@ from torchlint.semantics.vocabulary import is_parameter_free, module_method
 if TYPE_CHECKING:
     from torchlint.semantics.entities import Binding, Call, Class
     from torchlint.semantics.model import Model
+    from torchlint.semantics.values import Value
 
 _DROPOUTS = tuple(
     f"torch.nn.functional.{name}" for name in ("dropout", "dropout1d", "dropout2d", "dropout3d", "alpha_dropout")
@@ -137,7 +138,7 @@ def _passes_for_module(model: Model, call: Call) -> bool:
     value, binding = call.receiver_value, model.binding(call.receiver) if call.receiver is not None else None
     if binding is None or binding.cls is None or not binding.cls.is_module or not call.arguments:
         return False
-    if any(_may_make_no_module(model, write.value) for write in binding.writes):
+    if _may_be_no_module(model, value, binding):
         return False
     if not _runs_forward(model, binding.cls) or _OTHER_FORWARDS.search(model.source.text):
         return False
@@ -148,13 +149,21 @@ def _passes_for_module(model: Model, call: Call) -> bool:
     return all(method == "forward" or module_method(method) is not None for method in binding.methods)
 
 
-def _may_make_no_module(model: Model, made: cst.BaseExpression | None) -> bool:
-    """`KINDS[kind](...)`, where a class of the project stands in the dict that is no module."""
-    match made:
-        case cst.Call(func=cst.Subscript(value=kinds)):
-            listed = [model.class_behind(value.ref or "") for _, value in model.value(kinds).known_fields]
-            return any(behind is not None and not behind[1].is_module for behind in listed)
-    return False
+def _may_be_no_module(model: Model, value: Value, binding: Binding) -> bool:
+    """Whether one of several objects that an attribute may hold is of a class of the project that is no module."""
+    made = {model.value(origin).ref for origin in value.origins}
+    made.update(ref for write in binding.writes for ref in _classes_called(model, write.value))
+    behind = (model.class_behind(ref) for ref in made if ref is not None)
+    return any(found is not None and not found[1].is_module for found in behind)
+
+
+def _classes_called(model: Model, made: cst.BaseExpression | None) -> Iterator[str | None]:
+    """`KINDS[kind](...)`, `(Small if small else Large)(...)`"""
+    if isinstance(made, cst.Call):
+        maker = model.value(made.func)
+        listed = model.value(made.func.value).known_fields if isinstance(made.func, cst.Subscript) else ()
+        yield from (each.ref for each in (maker, *(value for _, value in listed)))
+        yield from (cls.ref for cls in model.classes if cls.node in maker.origins)
 
 
 # -- dropout
