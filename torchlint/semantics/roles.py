@@ -49,7 +49,7 @@ class RoleFinder:
             return Role.MODULES
         effects = self._effects.of_calls(loop.calls)
         if effects.has("backward") and not self._only_attacks(loop, element, effects):
-            return Role.STEPS if _yields_batches(loop.iterates) or _unpacks_loader(loop) else Role.EPOCHS
+            return Role.STEPS if yields_batches(loop.iterates) or _unpacks_loader(loop) else Role.EPOCHS
         if effects.has("forwards") and self._evaluates(loop, element):
             return Role.EVALUATION
         is_range = loop.iterates.ref == "builtins.range"
@@ -71,17 +71,17 @@ class RoleFinder:
 
     def _evaluates(self, loop: Loop, element: Value) -> bool:
         if _is_part_of_forward_pass(loop.function):
-            return _yields_batches(loop.iterates)
+            return yields_batches(loop.iterates)
         if loop.iterable is None or loop.is_comprehension:
-            return _yields_batches(loop.iterates)
+            return yields_batches(loop.iterates)
         own = any(_iterates(loop, call) and self._effects.reached(call).has("forwards") for call in loop.calls)
         plain = element.kind in (Kind.UNKNOWN, Kind.BATCH, Kind.TUPLE, Kind.TENSOR) and not _is_counter(loop.iterates)
-        return own and (plain or _yields_batches(loop.iterates) or _strides(loop) or _draws(loop))
+        return own and (plain or yields_batches(loop.iterates) or _strides(loop) or _draws(loop))
 
     def _only_runs_passes(self, loop: Loop) -> bool:
         """`for task in tasks: evaluate(task)`, where each iteration is a pass over data of its own."""
         own = [call for call in loop.calls if _iterates(loop, call) and self._effects.reached(call).has("forwards")]
-        return not _yields_batches(loop.iterates) and all(map(_runs_pass, own))
+        return not yields_batches(loop.iterates) and all(map(_runs_pass, own))
 
     def _find_passes(self, functions: list[Function], loops: list[Loop]) -> None:
         working = (Role.STEPS, Role.EVALUATION, Role.EPOCHS)
@@ -236,7 +236,7 @@ def _tensor_rows(element: Value) -> bool:
     return element.items is not None and any(item.kind is Kind.TENSOR for item in element.items)
 
 
-def _yields_batches(iterates: Value) -> bool:
+def yields_batches(iterates: Value) -> bool:
     """Not where each iteration has a loader, and with it a pass over data of its own."""
     return iterates.kind is Kind.LOADER or _has_batch(element_of(iterates))
 

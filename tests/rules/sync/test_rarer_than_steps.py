@@ -36,11 +36,14 @@ def test_a_function_that_runs_over_the_data_is_no_step(loop: str, count: int) ->
 
 
 WHOLE = """
+import itertools
 import torch
+import tqdm
 from torch import nn
 
 def train(net: nn.Module, inside: torch.utils.data.DataLoader, held_out: torch.utils.data.DataLoader, optimizer):
     net.cuda()
+    batches = iter(inside)
     for round in {rounds}:
         cost = 0
         {inner}
@@ -57,6 +60,10 @@ def train(net: nn.Module, inside: torch.utils.data.DataLoader, held_out: torch.u
     ("inner", "count"),
     [
         ("for x in inside:", 0),
+        ("for i, x in enumerate(inside, 1):", 0),
+        ("for x, y in tqdm.tqdm(zip(inside, held_out)):", 0),
+        ("for x in itertools.islice(inside, 4):", 1),
+        ("for i, x in enumerate(batches):\n            if i == 3:\n                break", 1),
         ("for x in torch.randn(4, 8, 3):", 1),
         ("for x in inside:\n            break\n        for x in net.parts:", 1),
         ("for x in inside:\n            if net.is_tried_out:\n                break", 0),
@@ -67,8 +74,9 @@ def test_a_step_that_goes_through_all_batches_is_an_epoch(inner: str, count: int
     assert len(findings(WHOLE.format(rounds="range(1000)", inner=inner), "SYNC01")) == count
 
 
-def test_a_step_of_a_batch_may_go_through_those_of_another_loader() -> None:
-    assert len(findings(WHOLE.format(rounds="held_out", inner="for x in inside:"), "SYNC01")) == 1
+@pytest.mark.parametrize("rounds", ["held_out", "enumerate(held_out)", "zip(held_out, held_out)"])
+def test_a_step_of_a_batch_may_go_through_those_of_another_loader(rounds: str) -> None:
+    assert len(findings(WHOLE.format(rounds=rounds, inner="for x in inside:"), "SYNC01")) == 1
 
 
 SHIFTED = """

@@ -12,11 +12,13 @@ from torchlint.analyses.loops.exits import ends_program, leaves
 from torchlint.analyses.loops.extent import is_over_display, rounds, saves_each_time
 from torchlint.analyses.loops.first_iteration import ends_at_once
 from torchlint.analyses.loops.lone_losses import lone_losses
+from torchlint.analyses.loops.passes import goes_over_loaders, is_pass_over_data
 from torchlint.analyses.loops.single_runs import runs_once
 from torchlint.analyses.once import once_for_each
 from torchlint.semantics.dataflow import unfilled_default, upstream
 from torchlint.semantics.entities import Function, Guard, Loop, Role, Write
 from torchlint.semantics.guards import conjuncts
+from torchlint.semantics.roles import yields_batches
 from torchlint.semantics.tree import is_name, walk
 from torchlint.semantics.values import Kind, Value
 
@@ -223,7 +225,7 @@ def called_per_step(model: Model, function: Function, depth: int = _DEPTH) -> Ro
             if role is not None:
                 return role
         elif step.role in (Role.STEPS, Role.EVALUATION) and not (
-            _is_of_other_things(model, step) or _goes_over_loaders(model, step, function)
+            _is_of_other_things(model, step) or goes_over_loaders(model, step, function)
         ):
             return step.role
     return None
@@ -232,19 +234,6 @@ def called_per_step(model: Model, function: Function, depth: int = _DEPTH) -> Ro
 def _is_of_other_things(model: Model, loop: Loop) -> bool:
     """Whether an iteration is a step of an environment, or for one of the things that are listed."""
     return _drives_environment(model, loop) or (loop.parent is None and is_over_display(model, loop))
-
-
-def _goes_over_loaders(model: Model, loop: Loop, function: Function) -> bool:
-    """`for part, loader in loaders.items(): evaluate(loader)`: each iteration is a pass over all batches of one."""
-    if not isinstance(loop.iterable, cst.Call) or model.call(loop.iterable).method not in ("items", "values"):
-        return False
-    own = (each for each in model.loops if each.function is function and not each.is_comprehension)
-    return any(each.role in (Role.STEPS, Role.EVALUATION) or _runs_model_while(each) for each in own)
-
-
-def _runs_model_while(loop: Loop) -> bool:
-    """`while start < len(texts): net(texts[start : start + n])`"""
-    return isinstance(loop.node, cst.While) and any(call.is_forward for call in loop.calls)
 
 
 def _step_of_others(model: Model, function: Function, depth: int) -> Role | None:
@@ -336,9 +325,8 @@ def _runs_seldom(model: Model, loop: Loop) -> bool:
     which steps call seldom; one that waits for somebody; one that goes through all batches each time, and is over none.
     """
     function = loop.function
-    inner = [each for each in function.loops if each.parent is loop and each.iterates.kind is Kind.LOADER]
-    passes = [each for each in inner if not (ends_at_once(each) or is_gated(model, each.node, loop))]
-    is_pass = bool(passes) and loop.iterates.kind is not Kind.LOADER
+    passes = [each for each in function.loops if each.parent is loop and is_pass_over_data(model, each)]
+    is_pass = not yields_batches(loop.iterates) and any(not is_gated(model, each.node, loop) for each in passes)
     if is_pass or _waits_for_somebody(loop) or (loop.parent is None and _is_short(model, loop)):
         return True
     steps = [outer for outer in loop.around() if outer.role in (Role.STEPS, Role.EVALUATION)]
