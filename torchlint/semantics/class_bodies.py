@@ -5,6 +5,7 @@ from __future__ import annotations
 import libcst as cst
 
 from torchlint.semantics.entities import Class, Function
+from torchlint.semantics.tree import walk
 
 
 def is_placeholder(function: Function) -> bool:
@@ -14,6 +15,16 @@ def is_placeholder(function: Function) -> bool:
     if not isinstance(function.node, cst.FunctionDef):
         return False
     return all(_does_nothing(statement) for line in function.node.body.body for statement in _small(line))
+
+
+def goes_on_to_base(function: Function) -> bool:
+    """Whether a method calls that of the same name of a base: `super().__call__(x)`."""
+    for node in walk(function.node):
+        match node:
+            case cst.Attribute(value=cst.Call(func=cst.Name(value="super")), attr=cst.Name(value=name)):
+                if name == function.name:
+                    return True
+    return False
 
 
 def _small(line: cst.CSTNode) -> list[cst.CSTNode]:

@@ -10,7 +10,7 @@ import libcst as cst
 
 from torchlint.semantics import frameworks, numpy_results, tensor_methods, torch_api, transfer
 from torchlint.semantics import vocabulary as words
-from torchlint.semantics.class_bodies import is_placeholder
+from torchlint.semantics.class_bodies import goes_on_to_base, is_placeholder
 from torchlint.semantics.entities import Binding, Class, Function
 from torchlint.semantics.hints import refined
 from torchlint.semantics.names import Names, canonical
@@ -158,13 +158,14 @@ class Lookup:
                     yield found
 
     def call_of_its_own(self, module: Value) -> Function | None:
-        """`__call__` of a class of the project that has no `forward` in sight: it may return anything."""
+        """`__call__` of a class of the project that has no `forward` in sight: it may return anything, unless it goes
+        on to that of a base."""
         cls = self.local_class(module) or self.foreign_class(module)
         lineage = [cls, *self.foreign_bases(cls)] if cls is not None else []
         if any(base.method("forward") is not None for base in lineage):
             return None
         own = next((method for base in lineage if (method := base.method("__call__")) is not None), None)
-        return None if own is None or is_placeholder(own) else own
+        return None if own is None or is_placeholder(own) or goes_on_to_base(own) else own
 
     def local_functions(self, value: Value) -> list[Function]:
         """The functions of this file that the value may be, in the order of the file."""

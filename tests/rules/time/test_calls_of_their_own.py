@@ -50,6 +50,7 @@ def measure(loader):
 CASES = [
     ("__call__", "self.found_by.find(images)", 0),
     ("__call__", "self.net(images)", 1),
+    ("__call__", "super().__call__(images)", 1),
     ("forward", "self.found_by.find(images)", 1),
 ]
 
