@@ -134,6 +134,9 @@ def test_a_table_from_elsewhere_is_frozen_unless_it_is_told_not_to_be(tmp_path: 
         ("self.net.weight.requires_grad = tuned", 1),
         ("self.net.weight.requires_grad = False", 0),
         ("[p.requires_grad_() for p in self.net.parameters()]", 1),
+        ("for _, p in self.net.named_parameters():\n            p.requires_grad = True", 1),
+        ("for p in self.net.parameters():\n            p.requires_grad = False", 0),
+        ("print(sum(p.numel() for p in self.net.parameters() if p.requires_grad))", 0),
     ],
 )
 def test_a_table_that_is_switched_on_is_trained(tmp_path: Path, switch: str, count: int) -> None:
