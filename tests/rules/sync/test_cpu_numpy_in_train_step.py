@@ -303,6 +303,8 @@ NO_WAY_BACK = {
                 boxes = boxes.to(device)
                 kept = chosen(boxes, model(x.to(device)))
                 found.append(boxes[kept].cpu())
+                best = chosen(boxes, model(x.to(device)))[0]
+                found.append(boxes[best].cpu())
     """,
     "a helper that computes": """
         import torch

@@ -197,8 +197,10 @@ class _Way:
         """What code out of sight has made of tensors on the device, as the places that `nms` keeps."""
         if not self._model.value(node).is_(Kind.UNKNOWN) or (binding := self._model.binding(node)) is None:
             return False
-        makers = (self._model.call(write.value) for write in binding.writes if isinstance(write.value, cst.Call))
-        given = (self._model.value(arg.value) for call in makers for arg in call.arguments)
+        parts = (part for write in binding.writes if write.value is not None for part in walk(write.value))
+        makers = (self._model.call(part) for part in parts if isinstance(part, cst.Call))
+        unknown = (call for call in makers if call.value.kind is Kind.UNKNOWN)
+        given = (self._model.value(arg.value) for call in unknown for arg in call.arguments)
         return any(value.is_(Kind.TENSOR, Kind.BATCH) and value.place is Place.ACCELERATOR for value in given)
 
     def _variable(self, node: cst.CSTNode, binding: Binding) -> bool:
