@@ -146,6 +146,7 @@ def test_what_is_no_network_has_no_mode(test: str, count: int) -> None:
 
 SWITCHED_IN_A_LOOP = """\
 critic = nn.Sequential(nn.Linear(4, 2), nn.Dropout(0.5))
+both, others = [net, critic], [critic]
 for epoch in range(3):
     for each in {switched}:
         each.train()
@@ -161,6 +162,8 @@ for epoch in range(3):
 """
 
 
-@pytest.mark.parametrize(("switched", "count"), [("[net, critic]", 0), ("(net,)", 0), ("[critic]", 1)])
+@pytest.mark.parametrize(
+    ("switched", "count"), [("[net, critic]", 0), ("(net,)", 0), ("both", 0), ("[critic]", 1), ("others", 1)]
+)
 def test_a_loop_over_networks_by_name_switches_each_of_them(switched: str, count: int) -> None:
     assert len(findings(SETUP + SWITCHED_IN_A_LOOP.format(switched=switched), "TRAIN04")) == count

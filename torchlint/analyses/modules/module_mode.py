@@ -263,13 +263,17 @@ class _Walk:
         modes = self._calls(node.iter if isinstance(node, cst.For) else node.test, modes)
         outside = self._broken, self._continued
         self._broken = self._continued = _NOWHERE
-        before = _NOWHERE if isinstance(node, cst.For) and _is_filled(node.iter) else modes
+        before = _NOWHERE if isinstance(node, cst.For) and self._is_filled(node.iter) else modes
         for _ in range(2 if self._ways.again is None or node in self._ways.again else 1):
             modes = before = before | self._body(node.body, modes) | self._continued
         after = self._statement(node.orelse, modes) if node.orelse is not None else modes
         after |= self._broken
         self._broken, self._continued = outside
         return after
+
+    def _is_filled(self, iterable: cst.BaseExpression) -> bool:
+        """`[generator, critic]`: the loop over it runs."""
+        return bool(self._model.value(iterable).items)
 
     def _try(self, node: cst.Try | cst.TryStar, modes: Modes) -> Modes:
         """A return, break or continue in it goes through the last block; a handler may find what the body passed."""
@@ -482,12 +486,6 @@ def _switched(call: Call) -> Mode:
 def _asked_for_mode(value: cst.CSTNode) -> cst.BaseExpression | None:
     """`net` of `net.training`."""
     return value.value if isinstance(value, cst.Attribute) and value.attr.value == "training" else None
-
-
-def _is_filled(iterable: cst.BaseExpression) -> bool:
-    """`[generator, critic]`: the loop over it runs."""
-    parts = iterable.elements if isinstance(iterable, (cst.List, cst.Tuple)) else ()
-    return any(isinstance(part, cst.Element) for part in parts)
 
 
 def _outlives(binding: Binding) -> bool:
