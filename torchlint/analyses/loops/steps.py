@@ -320,21 +320,31 @@ def _is_given(model: Model, call: Call, loop: Loop) -> bool:
 
 @once_for_each
 def _runs_seldom(model: Model, loop: Loop) -> bool:
-    """A loop over the samples of one batch, at log intervals of the steps, or in a function that is called at them; one
-    that runs a model there for each batch is an evaluation. One over two or three things, or some that are listed,
-    which steps call seldom; one that waits for somebody; one that goes through all batches each time, and is over none.
-    """
-    function = loop.function
-    passes = [each for each in function.loops if each.parent is loop and is_pass_over_data(model, each)]
-    is_pass = not yields_batches(loop.iterates) and any(not is_gated(model, each.node, loop) for each in passes)
-    if is_pass or _waits_for_somebody(loop) or (loop.parent is None and _is_short(model, loop)):
+    """Whether iterations of a loop are few or rare: it is over epochs, or two or three things, waits for somebody, or
+    is entered at log intervals of the steps."""
+    if _is_over_epochs(model, loop) or _waits_for_somebody(loop) or (loop.parent is None and _is_short(model, loop)):
         return True
     steps = [outer for outer in loop.around() if outer.role in (Role.STEPS, Role.EVALUATION)]
-    step = next(iter(steps), None)
+    return _is_rare_in_steps(model, loop, steps) if steps else _shows_samples_seldom(model, loop)
+
+
+def _is_over_epochs(model: Model, loop: Loop) -> bool:
+    """Whether a loop goes through all batches in each iteration, and over none itself."""
+    passes = (each for each in loop.function.loops if each.parent is loop and is_pass_over_data(model, each))
+    return not yields_batches(loop.iterates) and any(not is_gated(model, each.node, loop) for each in passes)
+
+
+def _is_rare_in_steps(model: Model, loop: Loop, steps: list[Loop]) -> bool:
+    """At log intervals of the steps around it. What runs a model there is an evaluation, which has steps of its own."""
+    step = steps[0]
     if step is loop and loop.role is Role.STEPS and len(steps) > 1 and not model.effects(loop).optimizer_steps:
         return bool(model.effects(steps[1]).optimizer_steps) and is_gated(model, loop.node, steps[1])
-    if step is not None:
-        return step is not loop and not _runs_models(model, loop) and is_gated(model, loop.node, step)
+    return step is not loop and not _runs_models(model, loop) and is_gated(model, loop.node, step)
+
+
+def _shows_samples_seldom(model: Model, loop: Loop) -> bool:
+    """Whether a loop is over the samples of one batch, in a function that is called at log intervals alone."""
+    function = loop.function
     if not _picks_samples(model, loop) or (loop.parent is not None and _runs_models(model, loop)):
         return False
     if not function.callers or function.foreign_callers:
