@@ -53,6 +53,7 @@ _LIGHTNING = {
     "test_step": _EVALUATION,
     "predict_step": Hook(Role.EVALUATION, 0),
 }
+_ENDING = re.compile(r"on_(train|validation|test|predict|fit)_(epoch_)?(start|end)")
 _EVALUATING = re.compile(r"(on_)?(validation|test|predict)_((batch|epoch)_)?(step|start|end)")
 _TRANSFORMERS = {
     "training_step": Hook(Role.STEPS),  # gets the batch as the loader yields it
@@ -98,6 +99,11 @@ def is_metric_update(function: Function) -> bool:
 def is_evaluation(function: Function) -> bool:
     """A method that Lightning calls while it validates, tests or predicts, with autograd off."""
     return function.cls is not None and function.cls.is_lightning and _EVALUATING.fullmatch(function.name) is not None
+
+
+def is_of_epoch(function: Function) -> bool:
+    """A method that Lightning calls once an epoch, or once for all of them, and gives nothing."""
+    return function.cls is not None and function.cls.is_lightning and _ENDING.fullmatch(function.name) is not None
 
 
 def is_formula(function: Function) -> bool:

@@ -201,3 +201,44 @@ WRITTEN = '[("tiny", 0.01), ("small", 0.1), ("usual", 1.0), ("large", 5.0), ("hu
 )
 def test_what_runs_once_for_each_thing_that_is_listed(cases: str, checks: str, count: int) -> None:
     assert len(findings(LISTED.format(cases=cases, checks=checks), "SYNC01")) == count
+
+
+METRICS = """\
+import torch
+from pytorch_lightning import LightningModule
+from torch import nn
+from torchmetrics import MeanMetric
+
+import const
+
+
+class Net(LightningModule):
+    def __init__(self):
+        super().__init__()
+        self.scores = nn.ModuleDict()
+        for name in const.kinds:
+            self.scores[name] = MeanMetric()
+
+    def on_train_epoch_start(self):
+        torch.cuda.empty_cache()
+
+    def {hook}(self):
+        found = {{}}
+        for name in {names}:
+            found[name] = self.scores[name].compute()
+            found[name] = 0.0 if torch.isnan(found[name]) else found[name].item()
+            self.log(f"val/{{name}}", found[name])
+"""
+
+
+@pytest.mark.parametrize(
+    ("hook", "names", "count"),
+    [
+        ("on_validation_epoch_end", "const.kinds", 0),
+        ("on_validation_epoch_end", "self.batches", 1),
+        ("on_train_batch_end", "const.kinds", 1),
+        ("show", '["pocket"] + const.kinds', 0),
+    ],
+)
+def test_a_measure_of_each_kind_of_things_is_read_once(hook: str, names: str, count: int) -> None:
+    assert len(findings(METRICS.format(hook=hook, names=names), "SYNC01")) == count

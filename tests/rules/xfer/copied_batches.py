@@ -240,6 +240,13 @@ LOOK_ALIKES = {
             (loss + criterion(model.head(x), action.cuda())).backward()
         """
     ),
+    "columns, made contiguous on the host": script(
+        """\
+        for x, y in loader:
+            tokens = x[:, 0:-1].contiguous().to(device)
+            criterion(model(tokens), x[:, 1:].reshape(-1).long().cuda()).backward()
+        """
+    ),
     "rows at some places, which are copied to memory that is not pinned": script(
         """\
         for x, labels in loader:

@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
+from torchlint.semantics.frameworks import is_of_epoch
+from torchlint.semantics.tree import walk
 from torchlint.semantics.vocabulary import ITERATION_WRAPPERS
 
 if TYPE_CHECKING:
@@ -148,7 +150,29 @@ def is_over_display(model: Model, loop: Loop) -> bool:
     over = loop.iterable
     if isinstance(over, cst.Call) and over.args:  # `enumerate([...])`, `zip([...], [...])`
         over = over.args[0].value
-    return isinstance(over, (cst.List, cst.Tuple, cst.Name)) and _count(model, over) is not None
+    return over is not None and _is_display(model, over)
+
+
+def _is_display(model: Model, node: cst.BaseExpression) -> bool:
+    match node:
+        case cst.BinaryOperation(left=left, operator=cst.Add(), right=right):  # `KINDS + ["total"]`
+            return _is_display(model, left) or _is_display(model, right)
+    return isinstance(node, (cst.List, cst.Tuple, cst.Name)) and _count(model, node) is not None
+
+
+def is_of_a_few(model: Model, loop: Loop, most: int) -> bool:
+    """Whether it is over things that are listed, has so many rounds or less, or is over kinds of things that the
+    program has, whenever an epoch ends: none of the batches of it."""
+    if is_over_display(model, loop) or ((count := rounds(model, loop)) is not None and count <= most):
+        return True
+    return is_of_epoch(loop.function) and not _is_over_own(model, loop)
+
+
+def _is_over_own(model: Model, loop: Loop) -> bool:
+    """Whether a loop goes through something that its function has made or was given, the object with all it holds."""
+    names = (node for node in walk(loop.iterable) if isinstance(node, cst.Name)) if loop.iterable is not None else ()
+    bindings = (model.binding(name) for name in names)
+    return any(binding is not None and binding.scope_function is loop.function for binding in bindings)
 
 
 def saves_each_time(loop: Loop) -> bool:

@@ -9,7 +9,7 @@ import libcst as cst
 
 from torchlint.analyses.conditions import hangs_on_tensor
 from torchlint.analyses.loops.exits import ends_program, leaves
-from torchlint.analyses.loops.extent import is_over_display, rounds, saves_each_time
+from torchlint.analyses.loops.extent import is_of_a_few, is_over_display, saves_each_time
 from torchlint.analyses.loops.first_iteration import ends_at_once
 from torchlint.analyses.loops.lone_losses import lone_losses
 from torchlint.analyses.loops.passes import goes_over_loaders, is_pass_over_data
@@ -353,8 +353,8 @@ def _shows_samples_seldom(model: Model, loop: Loop) -> bool:
 
 
 def _is_short(model: Model, loop: Loop) -> bool:
-    is_short = is_over_display(model, loop) or ((count := rounds(model, loop)) is not None and count <= _FEW)
-    return is_short and (called_per_step(model, loop.function) is None or is_gated(model, loop.node, None))
+    is_rare = is_gated(model, loop.node, None)
+    return is_of_a_few(model, loop, _FEW) and (is_rare or called_per_step(model, loop.function) is None)
 
 
 def _waits_for_somebody(loop: Loop) -> bool:

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 _STRIDING = frozenset({"permute", "transpose", "swapaxes", "swapdims", "movedim", "moveaxis", "t", "expand"})
 _CASTS = frozenset({"float", "double", "half", "bfloat16", "int", "short", "byte", "char", "bool", "clone"})
 _VIEWS = frozenset({"view", "reshape", "flatten", "squeeze", "unsqueeze", "contiguous"})
+_PASSING_ON = _VIEWS | _CASTS | {"long", "detach"}
 _CLOCKS = frozenset(
     {"time.time", "time.perf_counter", "time.monotonic", "time.process_time", "time.time_ns", "time.perf_counter_ns"}
 )
@@ -159,7 +160,7 @@ def _is_strided(source: cst.BaseExpression, model: Model) -> bool:
         case cst.Subscript():
             return len(source.slice) > 1
         case cst.Call(func=cst.Attribute(value=receiver, attr=cst.Name(value=method))):
-            return method in _STRIDING or (method in ("squeeze", "unsqueeze") and _is_strided(receiver, model))
+            return method in _STRIDING or (method in _PASSING_ON and _is_strided(receiver, model))
     return False
 
 
