@@ -256,7 +256,9 @@ def test_lines_of_a_text_are_no_rows(lines: str, count: int) -> None:
     assert len(findings(code, "VEC01")) == count
 
 
-@pytest.mark.parametrize(("moved", "count"), [("images.cpu().numpy()", 0), ("images.cpu().float()", 1)])
+@pytest.mark.parametrize(
+    ("moved", "count"), [("images.cpu().numpy()", 0), ("images.cpu().tolist()", 0), ("images.cpu().float()", 1)]
+)
 def test_a_tensor_that_may_be_an_array_by_then(moved: str, count: int) -> None:
     code = f"""\
 import numpy as np
@@ -324,3 +326,26 @@ FIRST = """
 )
 def test_the_first_few_rows_are_not_worth_a_word(count: str, stop: str, reported: int) -> None:
     assert len(findings(FIRST.format(count=count, stop=stop), "VEC01")) == reported
+
+
+LISTED_BY_THEN = """
+    import torch
+
+    def kept(ids, mask):
+        if isinstance(ids, torch.Tensor):
+            ids = ids.{ids}
+        if isinstance(mask, torch.Tensor):
+            mask = mask.{mask}
+        found = []
+        for i in range(len(ids)):
+            found.append([ids[i][j] for j in range(len(ids[i])) if mask[i][j] == 1])
+        return found
+"""
+
+
+@pytest.mark.parametrize(
+    ("ids", "mask", "count"),
+    [("cpu().numpy()", "float().cpu().tolist()", 0), ("tolist()", "tolist()", 0), ("float()", "float()", 1)],
+)
+def test_a_tensor_that_is_a_list_by_then(ids: str, mask: str, count: int) -> None:
+    assert len(findings(LISTED_BY_THEN.format(ids=ids, mask=mask), "VEC01")) == count

@@ -242,7 +242,7 @@ class Certainty:
     def _is_used_as_tensor(self, binding: Binding, node: cst.CSTNode, believed: bool) -> bool:
         """`believed`: the model takes it for a tensor, which it also does with what a module returns."""
         written = self._writes_read_at(binding, node)
-        if any(self._model.value(place).kind is Kind.ARRAY for place in written):
+        if any(write.target in written and self._is_on_host(write) for write in binding.writes):
             return False  # `if isinstance(x, torch.Tensor): x = x.cpu().numpy()`
         reads = self._reads_of(binding, written)
         here = conditions(self._model, node)  # on another way, the name may be something else
@@ -253,6 +253,13 @@ class Certainty:
         if Evidence.TORCH in self._used[same_way] and self._has_stand_in(binding):
             return True
         return needed in self._used[same_way]
+
+    def _is_on_host(self, write: Write) -> bool:
+        """Whether it assigns an array, or the numbers of a tensor in a list."""
+        match write.value:
+            case cst.Call(func=cst.Attribute(attr=cst.Name("tolist")), args=[]):
+                return not write.unpacked
+        return self._model.value(write.target).kind is Kind.ARRAY
 
     def _has_stand_in(self, binding: Binding) -> bool:
         """`if label is None: label = scores.argmax(1)`: what else is handed in is a tensor, too."""
