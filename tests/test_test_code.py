@@ -20,6 +20,7 @@ SCRIPT = "def test_epoch(net, loader):\n    assert loader\n    return net(loader
     [
         ("tests/test_net.py", UNITTEST, True),
         ("tests/networks/shapes.py", UNITTEST, True),
+        ("UnitTests/networks/shapes.py", UNITTEST, True),
         ("net_test.py", UNITTEST, True),
         ("test_net.py", PLAIN, True),
         ("tests/conftest.py", "import pytest\n", True),

@@ -23,12 +23,13 @@ def is_test_code(path: Path, text: str) -> bool:
     """Whether the name or the folder of a file says tests, and its text too: a script such as `test_net.py`, which
     evaluates a network, holds none. Where the name alone says so, a test has to assert something itself; where the
     folder says so as well, it need not, and may be run as a script, too: outside of a suite if it takes nothing."""
-    is_in_folder, is_named = not _FOLDERS.isdisjoint(path.parts[:-1]), _NAME.fullmatch(path.name) is not None
+    folders = {part.lower() for part in path.parts[:-1]}
+    is_in_folder, is_named = not _FOLDERS.isdisjoint(folders), _NAME.fullmatch(path.name) is not None
     if not is_in_folder and not is_named:
         return False
     if _FRAMEWORK.search(text):
         return True
-    is_in_suite = not _SUITES.isdisjoint(path.parts[:-1])
+    is_in_suite = not _SUITES.isdisjoint(folders)
     if is_named and is_in_folder and (_TEST if is_in_suite else _TEST_ALONE).search(text):
         return True
     if "__main__" in text:
