@@ -99,8 +99,9 @@ def element_of(value: Value) -> Value:
     """What iterating over the value yields."""
     match value.kind:
         case Kind.LOADER:
-            place = Place.ACCELERATOR if value.place is Place.ACCELERATOR else Place.HOST  # accelerate's loaders move
-            return Value(Kind.BATCH, Grad.DETACHED, place, pinned=value.pinned, origins=value.origins)
+            if value.place is Place.ACCELERATOR:  # accelerate's loaders move what they have pinned
+                return Value(Kind.BATCH, Grad.DETACHED, Place.ACCELERATOR, origins=value.origins)
+            return Value(Kind.BATCH, Grad.DETACHED, Place.HOST, pinned=value.pinned, origins=value.origins)
         case Kind.TENSOR:
             return value.but(rank=value.rank - 1 if value.rank else None, optional=False)
         case Kind.ARRAY:

@@ -175,6 +175,35 @@ def test_a_loss_that_is_handed_in_ends_with_what_its_callers_do(body: str, count
     assert len(findings(HANDED_IN.format(body=body), "MEM04")) == count
 
 
+TIMED = """
+import torch
+import torch.utils.benchmark as benchmark
+
+
+def backward_time(function, x):
+    out = function(x)
+    slope = torch.randn_like(out)
+
+    def go_back(out, grad_out):
+        x.grad = None
+        out.backward(grad_out, retain_graph=True)
+
+    {use}
+"""
+
+
+@pytest.mark.parametrize(
+    ("use", "count"),
+    [
+        ("timer = benchmark.Timer('run(a, b)', globals={'run': go_back, 'a': out, 'b': slope})", 0),
+        ("go_back(out, slope)", 1),
+    ],
+    ids=["handed to a timer", "called once"],
+)
+def test_a_function_that_is_handed_on_may_be_given_the_same_graph_again(use: str, count: int) -> None:
+    assert len(findings(TIMED.format(use=use), "MEM04")) == count
+
+
 LANGEVIN = """
 import torch
 

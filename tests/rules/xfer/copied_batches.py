@@ -207,6 +207,22 @@ VARIANTS = {
 
 
 LOOK_ALIKES = {
+    "what accelerate has copied already, drawn from a generator of the program": script(
+        """\
+        from accelerate import Accelerator
+
+        def forever(batches):
+            while True:
+                for batch in batches:
+                    yield batch
+
+        accelerator = Accelerator()
+        batches = forever(accelerator.prepare(loader))
+        for step in range(1000):
+            batch = next(batches).to(accelerator.device)
+            accelerator.backward(model(batch).mean())
+        """
+    ),
     "the branch for a program without a GPU": script(
         """\
         for x, y in loader:

@@ -11,6 +11,7 @@ import libcst as cst
 from torchlint.analyses.conditions import conditions, exclude
 from torchlint.analyses.single_tensor import carries, is_graphless
 from torchlint.semantics.dataflow import hold_the_same, reaches, sources, text, upstream
+from torchlint.semantics.tree import last_name
 from torchlint.semantics.values import Grad, Kind
 
 if TYPE_CHECKING:
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from torchlint.semantics.model import Model
 
 _SETTINGS = ("args", "opt", "opts", "cfg", "config", "hparams", "params")
+_GRADIENT = re.compile(r"(?i)(^|_)(grad(ient)?s?|d_?out(put)?)(_|$)")
 _COEFFICIENT = re.compile(r"(?i)(^|_)(coeff?s?|weights?|lambda\w*|lam\w*|alpha|beta|gamma|eta|factor|scale|w)\d*(_|$)")
 
 
@@ -73,12 +75,12 @@ def _tensors(model: Model, graph: cst.BaseExpression) -> set[Binding]:
 
 def backpropagated(call: Call) -> cst.BaseExpression | None:
     """The expression that a backward pass starts from: `loss` of `loss.backward()` and of `engine.backward(loss)`, and
-    `out` of `out.backward(slope)`, where what is given has no graph."""
+    `out` of `out.backward(slope)`, where what is given has no graph, or is called a gradient."""
     positional = [arg.value for arg in call.node.args if arg.keyword is None and not arg.star]
     given = call.argument("gradient", 0).value
     if call.receiver_value.is_tensor or not positional or (given.is_tensor and given.grad is Grad.DETACHED):
         return call.receiver
-    return positional[0]
+    return call.receiver if _GRADIENT.search(last_name(positional[0]) or "") else positional[0]
 
 
 def keeps_graph(call: Call) -> bool:

@@ -58,7 +58,7 @@ def needlessly_retained(model: Model) -> Iterator[Retained]:
         source = backpropagated(call) if call.is_backward else call.argument("outputs", 0).node
         if source is None or retain.arg is None or not _is_true(retain) or not _is_off(create):
             continue
-        if is_test_case(model, call.function):
+        if is_test_case(model, call.function) or _is_given_by_others(model, source):
             continue
         flag = model.binding(retain.node) if retain.node is not None else None
         if flag is not None and flag.is_parameter:
@@ -86,6 +86,13 @@ def _position(call: Call) -> int | None:
     if not call.is_backward:
         return None
     return 2 if call.callee == "torch.autograd.backward" else 1
+
+
+def _is_given_by_others(model: Model, source: cst.BaseExpression) -> bool:
+    """Whether the pass begins with what a function is given that is handed on, as to a timer, which calls it again and
+    again."""
+    binding = model.binding(source) if isinstance(source, cst.Name) else None
+    return binding is not None and binding.is_parameter and binding.scope_function.passed_around
 
 
 def _is_there_before(model: Model, source: cst.BaseExpression, loop: Loop) -> bool:

@@ -129,6 +129,8 @@ def _copy(move: Move, owners: tuple[Loader, ...], model: Model) -> Copy | None:
     if any(map(are_left_alone, owners)):
         return None  # such a batch is never pinned, and its `to` takes what its class says
     value = model.value(move.source)
+    if value.place is Place.ACCELERATOR:
+        return None
     if value.pinned or any(owner.is_pinned for owner in owners):
         unchanged = value.pinned or value.kind is Kind.BATCH  # a cast may have made a copy, which is not pinned
         return Copy(move.call, move.source, owners, True, Confidence.CERTAIN if unchanged else Confidence.LIKELY)
