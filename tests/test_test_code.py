@@ -36,6 +36,8 @@ SCRIPT = "def test_epoch(net, loader):\n    assert loader\n    return net(loader
         ("test/test_epoch.py", "def test_epoch():\n    run(net)\n" + MAIN, True),
         ("test_epoch.py", "def test_epoch():\n    run(net)\n" + MAIN, False),
         ("tests/test_epoch.py", SCRIPT.replace("test_epoch", "run"), False),
+        ("tests/nn/crf_test.py", "class CrfTest(ProjectTestCase):\n    def test_loss(self):\n        fit(crf)\n", True),
+        ("tests/nn/data_test.py", "class DataTest(Dataset):\n    def __len__(self):\n        return 3\n", False),
         ("tests/fixtures/loop.py", "for x in loader:\n    net(x)\n", False),
     ],
 )
@@ -63,3 +65,15 @@ def test_noise(device):
 def test_what_is_wrong_in_a_test_is_still_said(path: str, lines: dict[str, list[int]]) -> None:
     for code in ("XFER01", "TRAIN07"):  # calling `forward` is what a test of it does
         assert [finding.line for finding in findings(PROGRAM, code, path=path)] == lines.get(code, [])
+
+
+def test_values_are_compared_in_a_test_whatever_they_are_read_with() -> None:
+    program = (
+        "def test_epoch():\n    net.load_state_dict(torch.load(HERE / 'net.pt'))\n    loss = torch.nn.Linear(4, 1)(x)"
+    )
+    program = "import pytest\nimport torch\n" + program + ".sum()\n    assert {read} == 3\n"
+    for read, lines in (("loss.data.numpy()", []), ("loss.data[0]", [6])):
+        text = program.format(read=read)
+        assert [finding.line for finding in findings(text, "TRAIN10", path="tests/test_net.py")] == lines
+        assert [finding.line for finding in findings(text, "TRAIN10", path="net.py")] == [6]
+        assert findings(text, "TRAIN11", path="tests/test_net.py") == []

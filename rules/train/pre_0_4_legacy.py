@@ -18,8 +18,9 @@ class PreTorch04Legacy(Rule):
     ## What it does
 
     Finds `Variable(x)`, `volatile=True` and reads of `.data`. Writes through `.data`, such as `p.data.copy_(q)` or the
-    arguments of an initialiser, are left alone, and so is code that only runs with an old release. What does nothing
-    today is an info, what raises or builds a graph in spite of what it says an error.
+    arguments of an initialiser, are left alone, and so is code that only runs with an old release. In a project's own
+    tests, which compare values and are done with them, of the reads only those that raise are reported. What does
+    nothing today is an info, what raises or builds a graph in spite of what it says an error.
 
     ## Why is this bad
 
@@ -93,6 +94,7 @@ class PreTorch04Legacy(Rule):
             wrapper_of,
             wrappers,
         )
+        from torchlint.files.test_code import is_test_code
 
         for wrapper in wrappers(model):
             message = _wrapper_message(wrapper, model)
@@ -106,7 +108,10 @@ class PreTorch04Legacy(Rule):
         for node in volatile_writes(model):
             message = f"`{model.code(node)}` has no effect since torch 0.4. {_NO_GRAD}"
             yield Report(node, message, severity=Severity.ERROR)
+        is_test = is_test_code(model.path, model.source.text)  # which compares the values, and is done with them
         for read in data_reads(model):
+            if is_test and read.use.value != "element":
+                continue
             confidence = Confidence.CERTAIN if read.certain else Confidence.LIKELY
             severity = _READ_SEVERITY.get(read.use.value)
             yield Report(read.node, _read_message(read, model), confidence, read, severity=severity)

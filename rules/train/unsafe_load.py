@@ -18,8 +18,9 @@ class UnsafeLoad(Rule):
 
     Finds calls of `torch.load` that do not say `weights_only`. Silent inside `safe_globals` or in a file that sets the
     default, in fallbacks for older releases, where the same file is loaded with `weights_only` too, for a buffer
-    in memory that the function has written itself, and in projects that ask for torch 2.6 or newer, where
-    `weights_only=True` is the default.
+    in memory that the function has written itself, in a project's own tests, which load what they bring or have written
+    and fail where that is refused, and in projects that ask for torch 2.6 or newer, where `weights_only=True` is the
+    default.
 
     ## Why is this bad
 
@@ -75,8 +76,9 @@ class UnsafeLoad(Rule):
 
     def check(self, model: Model) -> Iterator[Report]:
         from torchlint.analyses.train.checkpoints import unsafe_loads
+        from torchlint.files.test_code import is_test_code
 
-        for load in unsafe_loads(model):
+        for load in () if is_test_code(model.path, model.source.text) else unsafe_loads(model):
             yield Report(load.call.node, _MESSAGES[load.content.value], facts=load, chain=_chain(load))
 
 

@@ -11,7 +11,7 @@ _NAME = re.compile(r"(test_\w+|\w+_test|conftest)\.(py|ipynb)")
 _FRAMEWORK = re.compile(
     r"^[ \t]*(?:import|from)[ \t]+(?:pytest|unittest|absl\.testing|torch\.testing\._internal)\b", re.M
 )
-_TEST = re.compile(r"^(?:async )?def test_\w+\(|^class Test\w+", re.M)
+_TEST = re.compile(r"^(?:async )?def test_\w+\(|^class (?:Test\w+|\w*Test(?:Case)?\(\w*Test(?:Case)?\))", re.M)
 _TEST_ALONE = re.compile(r"^(?:async )?def test_\w+\(\)", re.M)
 _ASSERT = re.compile(r"^[ \t]+assert\b", re.M)
 _ASSERTING_TEST = re.compile(
