@@ -54,8 +54,8 @@ class Noisy(torch.nn.Linear):
         return super().forward(torch.nn.functional.dropout(x))
 
 def test_noise(device):
-    noise = torch.zeros(3).to(device)
-    assert torch.equal(Noisy(3, 3).forward(noise.cuda()), noise)
+    noise, noisy = torch.zeros(3).to(device), Noisy(3, 3)
+    assert torch.equal(noisy.forward(noise.cuda()), noise)
 """
 
 

@@ -3,6 +3,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from torchlint.finding import Confidence
 from torchlint.rule import Fact, Report, Rule
 
 if TYPE_CHECKING:
@@ -18,8 +19,9 @@ class UnpinnedLoader(Rule):
     Finds data loaders without `pin_memory`, or with `pin_memory=False`, whose batches are moved to a GPU: in the same
     file, by a trainer that is given the loader, by accelerate or Fabric, which prepare it, or, where a function or a
     method returns the loader, in files that get it from there. Batches of arrays, and of objects of a class without
-    `pin_memory()`, are left out: pinning leaves them as they are. Options in a dict that the file itself builds are
-    read; where they come from elsewhere, nothing is reported.
+    `pin_memory()`, are left out: pinning leaves them as they are. So are, where no copy is in sight, numbers of words
+    that a tokenizer has padded: some kilobytes. Options in a dict that the file itself builds are read; where they come
+    from elsewhere, nothing is reported.
 
     ## Why is this bad
 
@@ -105,9 +107,12 @@ class UnpinnedLoader(Rule):
         from torchlint.analyses.loading.feeding import holds_arrays, reach
         from torchlint.analyses.loading.loaders import loaders
         from torchlint.analyses.loading.pinnable import are_left_alone
+        from torchlint.analyses.loading.text_encoding import pads_tokens
 
         for loader in loaders(model):
             confidence = reach(loader) if loader.is_pinned is False else None
+            if confidence is Confidence.LIKELY and not loader.moves and pads_tokens(loader.option("collate_fn"), model):
+                continue
             if confidence is not None and not holds_arrays(loader) and not are_left_alone(loader):
                 yield Report(loader.site.node, _message(loader), confidence, loader, _chain(loader))
 

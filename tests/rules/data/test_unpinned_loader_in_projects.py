@@ -442,3 +442,38 @@ def test_a_device_of_another_file_in_capitals(tmp_path: Path, device: str, count
     (tmp_path / "main.py").write_text(TRAINED_ON)
     source = Source.read(tmp_path / "main.py")
     assert len(lint(source, Settings.selecting("DATA02"), strict=True, project=Project())) == count
+
+
+ACCELERATED = """
+from accelerate import Accelerator
+from torch.utils.data import DataLoader
+from transformers import DataCollatorWithPadding
+
+
+def train(model, optimizer, rows, tokenizer):
+    def collate(examples):
+        return {batch}
+
+    accelerator = Accelerator()
+    model, optimizer, loader = {wrapped}model, optimizer, DataLoader(rows, 8, collate_fn={collate}))
+    for batch in loader:
+        optimizer.zero_grad()
+        accelerator.backward(model(batch{copied}).mean())
+        optimizer.step()
+"""
+
+
+@pytest.mark.parametrize(
+    ("batch", "collate", "copied", "found"),
+    [
+        ("tokenizer.pad(examples, return_tensors='pt')", "collate", "", 0),
+        ("None", "DataCollatorWithPadding(tokenizer)", "", 0),
+        ("torch.stack(examples)", "collate", "", 1),
+        ("tokenizer.pad(examples, return_tensors='pt')", "collate", "['ids'].cuda()", 1),
+    ],
+    ids=["padded by a tokenizer", "by a collator of transformers", "images", "copied by hand"],
+)
+def test_words_that_a_framework_copies_are_a_few_bytes(batch: str, collate: str, copied: str, found: int) -> None:
+    wrapped = "(" if copied else "accelerator.prepare("
+    code = ACCELERATED.format(batch=batch, collate=collate, copied=copied, wrapped=wrapped)
+    assert len(findings("import torch\n" + code, "DATA02")) == found

@@ -121,3 +121,15 @@ def test_a_class_beside_says_nothing_of_what_is_only_run(tmp_path: Path) -> None
     (tmp_path / "main.py").write_text(main + "    return net.module.forward(x)\n")
     source = Source.read(tmp_path / "main.py")
     assert len(lint(source, Settings.selecting("TRAIN07"), strict=True, project=Project())) == 1
+
+
+def test_a_module_that_nobody_has_had_in_hand_has_no_hooks() -> None:
+    code = """
+import torch
+from torch import nn
+
+net = nn.Linear(4, 4)
+pooled = nn.AvgPool2d(2).forward(net.forward(torch.ones(1, 4, 4)))
+"""
+    [finding] = findings(code, "TRAIN07")
+    assert "`net.forward(...)`" in finding.message

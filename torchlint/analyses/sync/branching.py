@@ -11,6 +11,7 @@ import libcst as cst
 from torchlint.analyses.devices.host_calls import is_log
 from torchlint.analyses.devices.host_use import DEFERRABLE, KEPT, HostFlow
 from torchlint.analyses.loops.steps import Step, step_around, step_of
+from torchlint.analyses.sync.claims import is_worth_its_wait
 from torchlint.analyses.sync.host_sizes import becomes_size
 from torchlint.analyses.sync.residence import Residence
 from torchlint.analyses.sync.tallies import is_truth
@@ -71,7 +72,7 @@ def needless_decisions(model: Model) -> Iterator[Decision]:
         test = node.test.left if purpose is Purpose.FLAG and isinstance(node.test, cst.BooleanOperation) else node.test
         looked_at = (leaf for leaf in tensors_asked(model, test) if residence.may_be_device(leaf, step))
         tensor = next(looked_at, None)
-        if tensor is not None:
+        if tensor is not None and not (purpose is Purpose.CLAIM and is_worth_its_wait(model, node, tensor)):
             yield Decision(node, tensor, purpose, step)
     yield from _bounds(model, residence)
 

@@ -39,7 +39,7 @@ _ANY = "torch.nn.Module"  # one of its classes, as in `getattr(nn, name)(...)`
 def direct_forwards(model: Model) -> Iterator[Call]:
     """Calls of the `forward` of a module other than one's own or that of a base, where `__call__` is torch's."""
     for call in model.calls_to(".forward"):
-        if call.receiver is None or _is_own(call) or is_on_trial(call.node, model):
+        if call.receiver is None or _is_own(call) or _is_new(model, call) or is_on_trial(call.node, model):
             continue
         if has_other_autograd(model) and call.receiver_value.ref is None:
             continue
@@ -69,6 +69,14 @@ def _is_own(call: Call) -> bool:
     if isinstance(call.receiver, cst.Call):
         return is_name(call.receiver.func, "super")
     return is_name(call.receiver, call.function.own_name)
+
+
+def _is_new(model: Model, call: Call) -> bool:
+    """`RoIAlign(7).forward(x)`: nobody has had the module in hand to give it a hook, or to wrap it."""
+    if not isinstance(call.receiver, cst.Call) or call.receiver_value.kind is not Kind.MODULE:
+        return False
+    made = model.call(call.receiver)
+    return made.targets_class is not None or made.callee == call.receiver_value.ref
 
 
 def _has_call_of_its_own(model: Model, call: Call) -> bool:
