@@ -247,3 +247,32 @@ def test_a_round_that_has_a_loader_of_its_own_is_a_pass() -> None:
         """
     )
     assert model.loops[-1].role is Role.EPOCHS
+
+
+@pytest.mark.parametrize(
+    ("made", "role"),
+    [
+        ("zoo.Net.from_pretrained(name)", Role.EPOCHS),
+        ("zoo.Tokenizer.from_pretrained(name)", Role.EVALUATION),
+        ("restored(name)", Role.EPOCHS),
+        ("zoo.read(name)", Role.EVALUATION),
+    ],
+)
+def test_a_round_that_loads_its_network_is_no_batch(made: str, role: Role) -> None:
+    model = model_of(
+        f"""
+        import torch
+        import zoo
+
+        def restored(name):
+            other = zoo.Net()
+            other.load_state_dict(torch.load(name))
+            return other
+
+        def compare(net: torch.nn.Module, names, x):
+            for name in names:
+                loaded = {made}
+                print(name, net(x), loaded)
+        """
+    )
+    assert [loop.role for loop in model.loops] == [role]

@@ -10,11 +10,12 @@ import libcst as cst
 from torchlint.semantics.effects import EffectTable
 from torchlint.semantics.entities import Call, Effects, Function, Loop, Role
 from torchlint.semantics.transfer import element_of
-from torchlint.semantics.tree import is_name, walk
+from torchlint.semantics.tree import dotted, is_name, walk
 from torchlint.semantics.values import Kind, Value
 
 _LOADER = re.compile(r"(?i)(^|_)(data_?)?loader$")
 _LOADING = frozenset({"load_state_dict", "load_from_checkpoint", "from_pretrained"})
+_BESIDE_NETWORK = re.compile(r"(?i)tokenizer|processor|config|extractor|scheduler|optim")
 _DEPTH = 3
 
 
@@ -150,13 +151,25 @@ def _is_over_checkpoints(loop: Loop) -> bool:
     own = [call for call in loop.calls if call.loop is loop]
     if any(map(_loads_network, own)):
         return True
-    loads = any(call.callee == "torch.load" for call in own) and not any(call.is_forward for call in own)
-    return loads and any(_runs_pass(call) or _runs_again_and_again(call) for call in own)
+    if not any(call.callee == "torch.load" for call in own):
+        return False
+    if any(_is_state(node) for line in loop.body for node in walk(line)):
+        return True
+    is_apart = not any(call.is_forward for call in own)
+    return is_apart and any(_runs_pass(call) or _runs_again_and_again(call) for call in own)
+
+
+def _is_state(node: cst.CSTNode) -> bool:
+    """`checkpoint["state_dict"]`"""
+    match node:
+        case cst.Subscript(slice=[cst.SubscriptElement(slice=cst.Index(value=cst.SimpleString() as key))]):
+            return str(key.evaluated_value).endswith("state_dict")
+    return False
 
 
 def _loads_network(call: Call, depth: int = _DEPTH) -> bool:
     """`load_state_dict`, `from_pretrained` and the like, here or in a function that is called."""
-    if call.method in _LOADING:
+    if call.method in _LOADING and not _BESIDE_NETWORK.search(dotted(call.node.func) or ""):
         return True
     entered = [function for function in _entered(call) if function is not None] if depth else []
     return any(_loads_network(inner, depth - 1) for function in entered for inner in function.calls)

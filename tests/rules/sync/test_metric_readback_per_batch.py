@@ -44,6 +44,7 @@ SILENT = {
     ),
     "on the device": evaluation("correct += (out.argmax(1) == y).sum()", "correct = 0", "return int(correct)"),
     "a mean": evaluation("total += (out.argmax(1) == y).float().mean().item()", "total = 0.0", "return total"),
+    "a line of text": evaluation("line = 'hits'\nline += f' {(out.argmax(1) == y).sum().item()}'\nprint(line)"),
     "a loss": evaluation("total += loss.item()", "total = 0.0", "return total"),
     "behind a log interval": training("if step % 10 == 0:\n    " + COUNT, "correct = 0", "return correct"),
     "the size of the batch": evaluation("seen += y.size(0)", "seen = 0", "return seen"),

@@ -38,6 +38,8 @@ def main(paths, loader, net):
         ("net = torch.load(path)", "total = evaluate(net, loader)", 0),
         ("state = torch.load(path); net.load_state_dict(state)", "total = evaluate(net, loader)", 0),
         ("net = restored(path)", "total = net(loader.first.cuda()).mean()", 0),
+        ("ready(net, torch.load(path)['state_dict'])", "total = net(loader.first.cuda()).mean()", 0),
+        ("x = torch.load(path)['x'].cuda()", "total = net(x).mean()", 1),
         ("x = torch.load(path).cuda()", "total = net(x).mean()", 1),  # one file is one batch
         ("x = read(path).cuda()", "total = net(x).mean()", 1),
     ],

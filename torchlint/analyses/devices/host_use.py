@@ -12,6 +12,7 @@ from torchlint.analyses.devices.host_reads import Reads, When
 from torchlint.analyses.first_values import asks_for_marker, asks_if_set, begins_as_none
 from torchlint.analyses.loops.steps import is_forward, is_whole_step
 from torchlint.analyses.sums import adds_to, is_named_sum
+from torchlint.analyses.texts import is_string
 from torchlint.analyses.unread import is_never_read
 from torchlint.semantics.dataflow import parameter_of_function, reaches, text
 from torchlint.semantics.entities import Binding, Call, Function, Loop
@@ -60,9 +61,8 @@ class HostFlow:
         self._looked_at = 0
         self._depth = depth
         self._entered = entered  # the function into which an array is followed
-        self.returned_at: set[int | None] = (
-            set()
-        )  # where it is in what that function returns: a part of a tuple, or all
+        # Where it is in what that function returns: a part of a tuple, or all.
+        self.returned_at: set[int | None] = set()
         self._is_in_header = False  # of the test of an `if`, which is the matter of another rule then
         self._work: list[tuple[cst.CSTNode, bool]] = []
         self._seen: set[tuple[cst.CSTNode, bool]] = set()
@@ -308,7 +308,8 @@ class HostFlow:
                     self._use |= Use.COLLECTED if number else Use.GATHERED
                 return
             self._read_later(self._model.binding(target), statement, is_sum)
-        self._use |= Use.ACCUMULATED if is_sum else Use.GATHERED
+        if not is_string(self._model, target):
+            self._use |= Use.ACCUMULATED if is_sum else Use.GATHERED
 
     def _holds_numbers(self, target: cst.BaseExpression) -> bool:
         """Whether `+=` adds to what the target holds, and does not make a list of it longer, or fill in a row."""
