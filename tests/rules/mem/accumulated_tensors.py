@@ -28,6 +28,25 @@ VARIANTS = {
     "a running loss": "running = 0.0\nfor x, y in loader:\n"
     + STEP
     + "    running += loss  # here\nprint(running / 3)\n",
+    "a validation with the names of the training above it": """\
+for epoch in range(2):
+    model.train()
+    trained = 0.0
+    for x, y in loader:
+        out = model(x)
+        loss = crit(out, y)
+        opt.zero_grad()
+        loss.backward()
+        opt.step()
+        trained += loss.item()
+    model.eval()
+    validated = 0.0
+    for x, y in loader:
+        out = model(x)
+        loss = crit(out, y)
+        validated += loss  # here
+    print(trained, validated.item())
+""",
     "before backward": """\
 running = 0.0
 for x, y in loader:

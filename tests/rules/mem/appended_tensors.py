@@ -40,6 +40,37 @@ for _ in range(2):
     (model(x) - target).pow(2).mean().backward()
     opt.step()
 """,
+    "a rollout of what training below calls by the same names": """\
+for _ in range(2):
+    scores, logs = [], []
+    for _ in range(3):
+        x = torch.randn(2, 4)
+        score = model(x)
+        log = F.logsigmoid(score)
+        scores.append(score)  # here
+        logs.append(log)  # here
+    target, old = torch.cat(scores).detach(), torch.cat(logs).detach()
+    for step in range(2):
+        score = model(torch.randn(6, 4))
+        log = F.logsigmoid(score)
+        loss = ((score - target) * (log - old)).mean()
+        opt.zero_grad()
+        loss.backward()
+        opt.step()
+""",
+    "outputs of an evaluation that nobody reads": """\
+def evaluate(model, batches):
+    model.eval()
+    outputs, shown, right = [], torch.zeros(16, 2, 1), 0
+    for i, (x, y) in enumerate(batches):
+        out = model(x)
+        outputs.append(out)  # here
+        shown[i] = out  # here
+        right += (out.argmax(1) == y.argmax(1)).sum().item()
+    return right
+
+print(evaluate(model, loader))
+""",
     "a place of its own in a dict": "losses = {}\nfor i, (x, y) in enumerate(loader):\n"
     + STEP
     + """\

@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 import libcst as cst
 
 from torchlint.analyses.conditions import conditions, exclude
 from torchlint.analyses.single_tensor import carries, is_graphless
-from torchlint.semantics.dataflow import hold_the_same, reaches, sources, text, upstream
+from torchlint.semantics.dataflow import hold_the_same, reaches, sources, text, upstream, writes_reaching
 from torchlint.semantics.tree import last_name
 from torchlint.semantics.values import Grad, Kind
 
 if TYPE_CHECKING:
-    from torchlint.semantics.entities import Binding, Call, Loop
+    from torchlint.semantics.entities import Binding, Call, Loop, Write
     from torchlint.semantics.model import Model
 
 _SETTINGS = ("args", "opt", "opts", "cfg", "config", "hparams", "params")
@@ -31,14 +31,33 @@ def freeing_passes(model: Model, graph: cst.BaseExpression) -> Iterator[Call]:
 def passes_through(model: Model, graph: cst.BaseExpression) -> Iterator[Call]:
     """The backward passes, in the function of an expression, that go through its graph."""
     passes = [call for call in model.function(graph).calls if call.is_backward]
-    tensors = _tensors(model, graph) if passes else set()
+    tensors = _tensors(model, graph) if passes else {}
     here = conditions(model, graph) if passes else {}
     for call in passes:
         if not exclude(here, conditions(model, call.node)):
             source = backpropagated(call)
-            goes_through = source is not None and tensors & upstream(model, source, inside=call.loop)
+            goes_through = source is not None and _goes_through(model, source, call.loop, tensors)
             if goes_through and not _is_cut_behind(model, call, graph):
                 yield call
+
+
+def _goes_through(
+    model: Model, source: cst.BaseExpression, loop: Loop | None, tensors: dict[Binding, set[Write]]
+) -> bool:
+    """Whether what a backward pass starts from is computed from one of the tensors, and not only from others that had
+    their names before or have them later: `loss` of training, and `loss` of the validation below it."""
+    if not tensors.keys() & upstream(model, source, inside=loop):
+        return False
+    for node in sources(model, source, inside=loop):
+        binding = model.binding(node)
+        if binding in tensors and _is_any_of(tensors[binding], writes_reaching(model, binding, node)):
+            return True
+    return False
+
+
+def _is_any_of(held: set[Write], seen: Sequence[Write]) -> bool:
+    """Whether two reads of a variable can have seen the same write; of one that nothing writes, they have."""
+    return not held or not seen or any(write in held for write in seen)
 
 
 def _is_cut_behind(model: Model, call: Call, graph: cst.BaseExpression) -> bool:
@@ -59,17 +78,17 @@ def _block(model: Model, node: cst.CSTNode) -> cst.CSTNode | None:
     return next((outer for outer in model.ancestors(node) if isinstance(outer, cst.BaseSuite)), None)
 
 
-def _tensors(model: Model, graph: cst.BaseExpression) -> set[Binding]:
-    """The variables that hold a graph, or may, among those that an expression is computed from. What is called, as a
-    criterion, holds none, whoever else it computes something for."""
-    found = set()
+def _tensors(model: Model, graph: cst.BaseExpression) -> dict[Binding, set[Write]]:
+    """The variables that hold a graph, or may, among those that an expression is computed from, each with the writes
+    that it may have seen. What is called, as a criterion, holds none, whoever else it computes something for."""
+    found: dict[Binding, set[Write]] = {}
     loop = next(iter(model.loops_around(graph)), None)
     for node in sources(model, graph, inside=loop):
         value = model.value(node)
         if carries(value) or (value.is_(Kind.UNKNOWN, Kind.TENSOR) and value.grad is Grad.UNKNOWN):
             binding = model.binding(node)
             if binding is not None and not binding.called:
-                found.add(binding)
+                found.setdefault(binding, set()).update(writes_reaching(model, binding, node))
     return found
 
 

@@ -191,6 +191,8 @@ class _Judge:
             if candidate.way is Way.SUM:  # one that nobody reads is kept for nothing
                 is_unread = fate is Fate.NONE and not self._is_held_by_others(candidate)
                 known |= is_unread or self._is_in_evaluation(node)
+            elif candidate.way is Way.APPEND and fate is Fate.NONE:
+                known = self._is_in_evaluation(node)
             if not known or not all(self._grows(graph, lives) for graph in graphs):
                 return
         escapes = Fate.ESCAPES in fate and not all(freed)
