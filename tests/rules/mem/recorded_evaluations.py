@@ -27,6 +27,28 @@ def evaluate(model, loader):  # here
 
 print(evaluate(model, val_loader))
 """,
+    "a method of a network that makes a loss of its own passes": """\
+class Words(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.embedding = nn.Embedding(9, 4)
+        self.out = nn.Linear(4, 9)
+
+    def forward(self, words):
+        return self.out(self.embedding(words))
+
+    def nll_loss(self, words, following):
+        return F.cross_entropy(self(words), following)
+
+def score(words, following, oracle):  # here
+    total = 0
+    for begin in range(0, 8, 2):
+        part, after = words[begin : begin + 2], following[begin : begin + 2]
+        total += oracle.nll_loss(part, after).item()
+    return total / 8
+
+print(score(torch.randint(9, (8,)), torch.randint(9, (8,)), Words()))
+""",
     "a network that is a part of what was handed in": """\
 from types import SimpleNamespace
 

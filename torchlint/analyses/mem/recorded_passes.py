@@ -77,7 +77,7 @@ class RecordedPasses:
         if call.method not in (None, "forward") and isinstance(self._model.parent(call.node), cst.Expr):
             return self._is_volatile_run(call)  # `net.sample(0.5)`, which draws its weights anew
         if LOSS_NAMES.search(last_name(call.node.func)) and self._is_given_no_graph(call):
-            return False
+            return self._runs_own_network(call)
         if self._is_unread(call) and (
             self._trains_beside(call) or (call.function.cls is not None and call.function.cls.is_module)
         ):
@@ -171,6 +171,13 @@ class RecordedPasses:
         named = (ref for ref in (call.receiver_value.ref, *loaded) if ref)
         return any("." in ref and self._model.class_behind(ref) is None for ref in named)
 
+    def _runs_own_network(self, call: Call) -> bool:
+        """Whether a method of a network makes a loss of what it computes itself: `lm.nll_loss(tokens, targets)`."""
+        entered = (self._model, call.target) if call.target is not None else self._model.elsewhere(call)
+        if entered is None or call.method in (None, "forward") or not call.receiver_value.is_(Kind.MODULE):
+            return False
+        return any(inner.is_forward and _is_of_self(inner, entered[1]) for inner in entered[1].calls)
+
     def _is_given_no_graph(self, call: Call) -> bool:
         """Whether all tensors that a call gets are known to have no graph."""
         given = [self._model.value(arg.value) for arg in call.arguments]
@@ -224,6 +231,14 @@ class RecordedPasses:
             return False
         made = self._model.binding(parent.targets[0].target)
         return made is not None and bool(made.methods & _MODULE_METHODS)
+
+
+def _is_of_self(call: Call, method: Function) -> bool:
+    """`self(x)`, `self.forward(x)`, `self.encoder(x)`, but no `self.criterion(x, y)`"""
+    match call.node.func:
+        case cst.Name(value=name) | cst.Attribute(value=cst.Name(value=name)) as run:
+            return name in method.params[:1] and not LOSS_NAMES.search(last_name(run))
+    return False
 
 
 def is_entered(call: Call, method: Function) -> bool:
