@@ -82,7 +82,7 @@ def _is_always_bound(binding: Binding, epochs: Loop, model: Model) -> bool:
 def path_to_sampler(stale: StaleSampler, model: Model) -> tuple[str, bool] | None:
     """The attributes of the loader that lead to its sampler, and whether nothing but the stale one can be there; None
     where the loader draws from batches of a class of its own."""
-    given = stale.loader.argument("sampler", 3)
+    given = (stale.built or stale.loader).argument("sampler", 3)
     if given.given:
         return "sampler", _is_only(given.value, stale.sampler)
     batches = stale.loader.argument("batch_sampler", 4).value

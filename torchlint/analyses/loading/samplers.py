@@ -1,4 +1,5 @@
-"""Samplers that shuffle by epoch: made here, or by a function of another file for a loader of this one."""
+"""Samplers that shuffle by epoch: made here, by a loader for itself, or by a function of another file for a loader of
+this one."""
 
 from __future__ import annotations
 
@@ -7,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
+from torchlint.analyses.loading.loader_subclasses import constructor, yields_batches
 from torchlint.semantics.dataflow import parameter_of_function
 from torchlint.semantics.signatures import Signature
 from torchlint.semantics.values import Kind
@@ -34,6 +36,18 @@ def shuffles(sampler: Call) -> bool:
     """Whether the call makes a sampler that shuffles for sure."""
     shuffle = sampler.argument("shuffle", 3)
     return shuffle.absent or (shuffle.given and shuffle.value.constant is True)
+
+
+def own_samplers(model: Model) -> Iterator[tuple[Call, Call]]:
+    """The samplers that loaders of classes of this file make for themselves, each with the call of
+    `super().__init__` that gets it."""
+    for cls in model.classes:
+        built = constructor(cls) if any(base in _LOADERS for part in cls.lineage() for base in part.bases) else None
+        given = built.argument("sampler", 3) if built is not None and yields_batches(cls) else None
+        if built is None or given is None or not given.given:
+            continue
+        made = (model.call(origin) for origin in given.value.origins if isinstance(origin, cst.Call))
+        yield from ((call, built) for call in made if call.callee == SAMPLER and call.function is built.function)
 
 
 def lent_samplers(model: Model) -> Iterator[tuple[Call, Call]]:

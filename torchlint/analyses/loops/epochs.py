@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
-from torchlint.analyses.loading.samplers import SAMPLER, Told, lent_samplers, makes_loader, shuffles
+from torchlint.analyses.loading.samplers import SAMPLER, Told, lent_samplers, makes_loader, own_samplers, shuffles
 from torchlint.analyses.loops.endless import endless_draws
 from torchlint.analyses.loops.extent import rounds
 from torchlint.analyses.loops.handed_on import HARMLESS, HandedOn, comes_from, handed_on
@@ -34,7 +34,8 @@ class StaleSampler:
 
     `drawn_from` is what the steps iterate over, or what is handed to the function of another file that holds them.
     `home` is the model of the file in which the epochs are, where that is another one, and `kept` the variable in which
-    that file keeps the loader, which may be another one unless it is the `only` one.
+    that file keeps the loader, which may be another one unless it is the `only` one. `built`: the call that gives the
+    sampler to a loader, where that is not the one that makes it, but is in the constructor of its class.
     """
 
     sampler: Call
@@ -44,6 +45,7 @@ class StaleSampler:
     home: Model | None = None
     kept: Binding | None = None
     only: bool = True
+    built: Call | None = None
 
 
 def stale_samplers(model: Model) -> Iterator[StaleSampler]:
@@ -56,15 +58,40 @@ def stale_samplers(model: Model) -> Iterator[StaleSampler]:
                 found = _epochs_in_sight(sampler, loader, model) if shuffles(sampler) else None
                 if found is None:
                     found = _epochs_of_callers(sampler, loader, model)
-                elif _may_be_told(sampler, loader, model):
+                elif _may_be_told((sampler, loader), model):
                     continue
                 if found is not None:
                     yield found
                     break
     for sampler, loader in lent_samplers(model):
         found = _epochs_in_sight(sampler, loader, model)
-        if found is not None and not _may_be_told(sampler, loader, model):
+        if found is not None and not _may_be_told((sampler, loader), model):
             yield found
+    for sampler, built in own_samplers(model):
+        found = next(_epochs_of_own(sampler, built, model), None)
+        if found is not None:
+            yield found
+
+
+def _epochs_of_own(sampler: Call, built: Call, model: Model) -> Iterator[StaleSampler]:
+    """The epochs over loaders of a class that makes their sampler, in this file or in another that makes one."""
+    for loader in built.function.callers:
+        if _is_told_to_shuffle(sampler, loader, model, built.function, model):
+            found = _epochs_in_sight(sampler, loader, model)
+            if found is not None and not _may_be_told((sampler, loader, built), model):
+                yield replace(found, built=built)
+    if any(map(_sets_epochs, (model.source, *model.users()))):
+        return
+    for home, loader in model.calls_elsewhere(built.function):
+        if _is_told_to_shuffle(sampler, loader, home, built.function, model):
+            found = _epochs_with(sampler, loader, loader, -1, home, model)
+            if found is not None and not any(map(_sets_epochs, (home.source, *home.neighbours()))):
+                yield replace(found, built=built)
+
+
+def _is_told_to_shuffle(sampler: Call, call: Call, home: Model, function: Function, model: Model) -> bool:
+    told = Told(call, home, function, model)
+    return told.shuffles(sampler) and told.may_reach(sampler.node)
 
 
 def _takes(loader: Call, sampler: Call, model: Model) -> bool:
@@ -373,9 +400,9 @@ def _is_always_made(binding: Binding) -> bool:
 # -- who may set the epoch
 
 
-def _may_be_told(sampler: Call, loader: Call, model: Model) -> bool:
-    """Whether `set_epoch` may reach the sampler: here, through an alias, or in code that gets hold of it."""
-    kept = (sampler, loader)
+def _may_be_told(kept: tuple[Call, ...], model: Model) -> bool:
+    """Whether `set_epoch` may reach a sampler, or the loader that has it: here, through an alias, or in code that gets
+    hold of either."""
     for call in model.calls:
         if call.method == "set_epoch" or _writes_attribute(call):
             if not _is_other_sampler(call, kept, model):
