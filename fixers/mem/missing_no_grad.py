@@ -23,6 +23,7 @@ from .._rows import row_around
 from ._branches import branches_around
 from ._cuts import needless_cuts, outermost
 from ._going_on import goes_on, goes_on_elsewhere, made_for_it, passes_of, switches_off, with_those_between
+from ._other_ways import passes_of_other_ways
 
 if TYPE_CHECKING:
     from torchlint.analyses.mem.evaluation import Evaluation
@@ -78,6 +79,8 @@ def _check(found: Evaluation, model: Model) -> None:
         raise NoFixError("another branch evaluates, too, and one switch around them all is for you to set")
     if found.extent is Extent.FUNCTION and found.forward.function.name == "__init__":
         raise NoFixError("a constructor is there for more than its evaluation, and where that ends is for you to say")
+    if found.extent is Extent.FUNCTION and (other := _left_beside(found, model)) is not None:
+        raise NoFixError(f"`{other.name}` evaluates in another way, and keeps its graph")
     if found.extent is Extent.PHASE and _is_scattered(found, model):
         raise NoFixError("the function evaluates in several places, and one switch for them all is for you to set")
 
@@ -270,6 +273,14 @@ def _left_out(region: cst.CSTNode, found: Evaluation, model: Model) -> cst.Call 
         is_part = (evaluates or beside or instead) and not _is_spoken_of(call, model)
         if is_part and (not trains or evaluates or Fate.BACKWARD not in Tracer(model).of_expression(call.node)):
             return call.node
+    return None
+
+
+def _left_beside(found: Evaluation, model: Model) -> Function | None:
+    """A function that evaluates in another way, of which no finding speaks."""
+    for call in passes_of_other_ways(found, model):
+        if not _is_spoken_of(call, model) and _only_evaluates(call.function, model):
+            return call.function
     return None
 
 
