@@ -31,6 +31,7 @@ from ._aliases import without_alias
 from ._data_together import reads_beside, reads_in_row, together
 from ._gradient_uses import is_plain_gradient, sees_leaves, takes_no_gradient
 from ._variable import unwrap
+from ._volatile import stays_volatile, switched_off
 
 if TYPE_CHECKING:
     from torchlint.rule import Report
@@ -52,11 +53,17 @@ def fix(report: Report, model: Model) -> Fix:
             made = _read(report.facts, model)
             if (stays := _read_that_stays(report.facts, model)) is not None:
                 raise NoFixError(f"`{model.code(stays)}` has to stay, and two idioms in one function help nobody")
+            if any("detach" in edit.text for edit in made.edits) and stays_volatile(report.facts.node, model):
+                raise NoFixError(
+                    "`volatile` beside it asks for `torch.no_grad()`, under which nothing is to be cut off"
+                )
             whole = without_alias(made, report.facts.node, report.facts.owner, model)
             if whole is made and _leaves_an_alias(report.facts, made, model):
                 raise NoFixError("a second name for the same tensor would be left")
             return whole
         case Wrapper():
+            if (off := switched_off(report.facts, model)) is not None:
+                return off
             made = unwrap(report.facts, model)
             stays = model.once(_wrapper_that_stays)
             if stays is not None and not _is_volatile_statement(report.node, model):

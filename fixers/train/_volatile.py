@@ -1,0 +1,61 @@
+"""`volatile=True` asked for what `torch.no_grad()` does, of everything that is computed with such a variable."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import libcst as cst
+
+from torchlint.analyses.fate import Fate, Tracer
+from torchlint.analyses.mem.step_parts import all_evaluations
+from torchlint.analyses.variable_wrapper import VARIABLE, Wrapper, questions, wrapper_of
+from torchlint.edits.rewriter import Rewriter
+from torchlint.finding import Applicability, Fix
+from torchlint.semantics.tree import walk
+
+if TYPE_CHECKING:
+    from torchlint.semantics.entities import Function
+    from torchlint.semantics.model import Model
+
+_DECORATOR = "0.4.1"  # the first release in which `no_grad` decorates functions
+_TRAINING = ("backward", "gradients", "optimizer_steps")
+_LAYERS = ("forward", "__init__", "__call__")
+_WHY = "The function was to record no graph, and records none then; a caller that takes gradients of it fails."
+
+
+def switched_off(wrapper: Wrapper, model: Model) -> Fix | None:
+    """The decorator for a function of which every variable is volatile, where nothing else says what evaluates in it;
+    what is left of the variables is for the next pass."""
+    function = model.function(wrapper.call.node)
+    node = function.node
+    if not wrapper.never_has_graph or not isinstance(node, cst.FunctionDef) or not _is_whole(function, model):
+        return None
+    rewriter = Rewriter(model)
+    name, edits = rewriter.name_for("torch.no_grad", node)
+    fix = (*edits, rewriter.decorate(node, f"@{name}()"))
+    return Fix(fix, Applicability.UNSAFE, _WHY, needs_torch=_DECORATOR, comes_first=True)
+
+
+def stays_volatile(node: cst.CSTNode, model: Model) -> bool:
+    """Whether the function around a node makes a variable volatile where autograd is on."""
+    function = model.function(node)
+    made = (wrapper_of(call) for call in model.calls_to(VARIABLE) if call.function is function)
+    return any(each.asks_for_no_graph and model.grad_enabled(each.call.node) is not False for each in made)
+
+
+def _is_whole(function: Function, model: Model) -> bool:
+    """Whether a function computes with nothing but volatile variables, and takes no gradients."""
+    node = function.node
+    is_plain = isinstance(node, cst.FunctionDef) and node.asynchronous is None and not function.is_generator
+    if not is_plain or function.name in _LAYERS or model.once(questions):
+        return False
+    made = [wrapper_of(call) for call in model.calls_to(VARIABLE) if call.function is function]
+    if any(map(model.effects(function).has, _TRAINING)) or not all(each.never_has_graph for each in made):
+        return False
+    if any(model.grad_enabled(each.call.node) is False for each in made):
+        return False
+    if any(isinstance(part, (cst.With, cst.FunctionDef, cst.Lambda)) for part in walk(node.body)):
+        return False
+    if any(found.forward.function is function for found in model.once(all_evaluations)):
+        return False
+    return Fate.BACKWARD not in Tracer(model).of_expression(*(each.call.node for each in made))
