@@ -14,7 +14,7 @@ from ._going_on import passes_of
 
 if TYPE_CHECKING:
     from torchlint.analyses.mem.evaluation import Evaluation
-    from torchlint.semantics.entities import Call, Function
+    from torchlint.semantics.entities import Call
     from torchlint.semantics.model import Model
 
 _WORD = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|\d+")

@@ -38,7 +38,7 @@ def may_stand_bare(wrapper: Wrapper, model: Model) -> bool:
         return True
     if wants_gradients(wrapper):
         is_alone = is_drawn_alone(inner, call, model) and not _has_other_holder(inner, call, model)
-        if is_alone or _is_made_for_itself(inner, wrapper, model):
+        if is_alone or _is_made_for_itself(inner, wrapper, model) or _is_used_last(inner, call, model):
             return True
         return wrapper.wraps_plain_tensor and is_temporary(inner, model) and not _is_changed_view(inner, call, model)
     if _is_cut_off_again(call, model) or _is_drawn_for_itself(inner, call, model):
@@ -79,6 +79,28 @@ def _is_made_for_itself(inner: cst.BaseExpression, wrapper: Wrapper, model: Mode
         and (is_made_anew(write.value, model) or (wrapper.wraps_plain_tensor and is_temporary(write.value, model)))
         and not any(reaches(model, binding, write.target, read) for read in others)
         for write in made
+    )
+
+
+def _is_used_last(inner: cst.BaseExpression, call: cst.Call, model: Model) -> bool:
+    """Whether a function wraps a tensor of its own, made without a graph, which nothing holds or reads any more."""
+    binding = model.binding(inner) if isinstance(inner, cst.Name) else None
+    if binding is None or binding.is_parameter or binding.is_global or binding.shared or binding.cls is not None:
+        return False
+    loops = model.loops_around(call)
+    made = [
+        is_temporary(write.value, model) or _is_moved(write.value, binding, model)
+        for write in binding.writes
+        if model.loops_around(write.target) == loops
+    ]
+    others = [read for read in binding.reads if read is not inner]
+    own = [read for read in others if any(model.statement(read) is write.statement for write in binding.writes)]
+    return (
+        bool(made)
+        and len(made) == len(binding.writes)
+        and all(made)
+        and all(is_before(model, read, call) for read in others)
+        and not any(is_handed_on(model, read) for read in others if read not in own)
     )
 
 

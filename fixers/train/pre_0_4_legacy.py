@@ -28,6 +28,7 @@ from torchlint.semantics.tree import walk
 from torchlint.semantics.values import Grad, Kind
 
 from ._aliases import without_alias
+from ._counted import comes_of_counts
 from ._data_together import reads_beside, reads_in_row, together
 from ._gradient_uses import is_plain_gradient, sees_leaves, takes_no_gradient
 from ._variable import unwrap
@@ -99,7 +100,8 @@ def _read(read: DataRead, model: Model) -> Fix:
     bare_reads = model.once(_bare_reads)
     is_off = model.grad_enabled(read.node) is False and not _never_has_graph(read, model)
     like = [*reads_in_row(read, model), *(beside if is_off else ())]
-    bare = read.node in bare_reads and (read.use is Use.INDIFFERENT or all(other.node in bare_reads for other in like))
+    alone = read.use is Use.INDIFFERENT or _never_has_graph(read, model)
+    bare = read.node in bare_reads and (alone or all(other.node in bare_reads for other in like))
     if _keeps_all_as_it_is(read.node, model) and bare and all(other.node in bare_reads for other in beside):
         gone = rewriter.remove_statement(read.node)
         assert gone is not None
@@ -260,7 +262,8 @@ def _may_stand_bare(read: DataRead, model: Model) -> bool:
 
 
 def _never_has_graph(read: DataRead, model: Model) -> bool:
-    return _counts(read.owner, model) or _is_comparison(read.owner, model)
+    owner = read.owner
+    return _counts(owner, model) or _is_comparison(owner, model) or comes_of_counts(owner, model)
 
 
 def _is_buffer(node: cst.BaseExpression, model: Model) -> bool:
@@ -438,6 +441,8 @@ def _holds_what_is_made_in_sight(binding: Binding, model: Model, seen: set[Bindi
 
 def _is_made_in_sight(node: cst.BaseExpression | None, model: Model, seen: set[Binding]) -> bool:
     """Whether all tensors that an expression is made of are. What a function is given may have a graph next time."""
+    if comes_of_counts(node, model):
+        return True
     while isinstance(node, cst.Subscript):
         node = node.value
     if _is_made_of_cut(node, model):

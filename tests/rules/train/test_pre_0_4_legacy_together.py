@@ -193,3 +193,26 @@ def test_the_work_grows_with_the_number_of_reads_and_not_with_its_square() -> No
 def test_the_conditions_of_a_file_are_no_statement() -> None:
     code = "def pick(x, other):\n    if other.data is None:\n        x = net(x)\n    y = net(x)\n"
     assert "    if y.max() > 0:\n" in changed(code + "    if y.data.max() > 0:\n        return x\n")
+
+
+@pytest.mark.parametrize(
+    ("made", "is_bare"),
+    [
+        ("hits = (x == y).nonzero()[:, 0] + 1\n    hits = hits.float()", True),
+        ("hits = torch.reciprocal(0.5 * (x > y).float())", True),
+        ("hits = (x == y).float() * net(x)", False),
+        ("hits = (x == y).float()\n    hits[0] = net(x)", False),
+        ("hits = (x == y).float()\n    hits.add_(net(x))", False),
+        ("hits = (x == y).float().requires_grad_()", False),
+    ],
+)
+def test_what_comes_of_comparisons_alone_has_no_graph(made: str, is_bare: bool) -> None:
+    code = f"def rank(x, y):\n    {made}\n    return torch.sum(hits).data\n"
+    assert ("return torch.sum(hits)\n" in changed(code)) is is_bare
+
+
+def test_a_comparison_is_bare_beside_what_has_to_be_detached() -> None:
+    code = "def show(x, y):\n    x = (net(x) > 0.5).cpu().data.numpy()\n    y = net(y).cpu().data.numpy()\n    print(x, y)\n"
+    after = changed(code)
+    assert "(net(x) > 0.5).cpu().numpy()" in after
+    assert "net(y).cpu().detach().numpy()" in after

@@ -454,3 +454,21 @@ def test_a_new_tensor_asks_for_gradients_itself_where_nothing_else_holds_it(
     code = "import torch\nfrom torch.autograd import Variable\n\nw = torch.ones(3, requires_grad=True)\n"
     code += f"q = {made}\n{between}q = Variable(q, requires_grad=True)\n(q * 2).sum().backward()\nprint(q.grad)\n"
     assert after in fixed(code, "TRAIN10")
+
+
+@pytest.mark.parametrize(
+    ("lines", "is_bare"),
+    [
+        ("image.unsqueeze_(0)\n    v = Variable(image, requires_grad=wanted)\n    return v", True),
+        ("v = Variable(image, requires_grad=wanted)\n    return v, image", False),
+        ("kept.append(image)\n    v = Variable(image, requires_grad=wanted)\n    return v", False),
+        ("for _ in kept:\n        v = Variable(image, requires_grad=wanted)\n    return v", False),
+    ],
+    ids=["used last", "read again", "held elsewhere", "once for each"],
+)
+def test_a_tensor_of_ones_own_asks_for_gradients_itself(lines: str, is_bare: bool) -> None:
+    code = "import torch\nfrom torch.autograd import Variable\n\ndef image_of(array, kept, wanted):\n"
+    code += f"    image = torch.from_numpy(array)\n    image = image.cuda()\n    {lines}\n"
+    after = fixed(code, "TRAIN10")
+    assert ("image.requires_grad_(wanted)" in after) is is_bare
+    assert ("image.detach().requires_grad_(wanted)" in after) is not is_bare

@@ -117,9 +117,13 @@ def _holds_other_data(model: Model, binding: Binding) -> bool:
 
 
 def _has_other_members(model: Model, owner: cst.BaseExpression) -> bool:
-    """Whether the file asks what has the same name in the same function for members that no tensor has: `frame.boxes`
-    beside `frame.data`."""
-    return bool(model.once(_foreign_members).get((model.function(owner), text(owner))))
+    """Whether the file asks what has the same name in the same function, or is given to another method of the class,
+    for members that no tensor has: `frame.boxes` beside `frame.data`."""
+    found, function = model.once(_foreign_members), model.function(owner)
+    binding = model.binding(owner)
+    is_given = binding is not None and binding.is_parameter and function.cls is not None
+    alike = [other for other in function.cls.methods.values() if text(owner) in other.params] if is_given else []
+    return any(found.get((where, text(owner))) for where in (function, *alike))
 
 
 def _foreign_members(model: Model) -> dict[tuple[Function, str], set[str]]:
