@@ -144,6 +144,23 @@ def with_those_between(lines: set[cst.SimpleStatementLine], model: Model) -> set
     return lines | {line for block in blocks for line in _between(list(getattr(block, "body", ())), lines, model)}
 
 
+def said_between(region: cst.CSTNode, loops: set[cst.CSTNode], model: Model) -> set[cst.CSTNode]:
+    """The few lines between loops that evaluate, which only say something or begin a list or a clock."""
+    body = list(getattr(model.parent(region), "body", ()))
+    places = [at for at, line in enumerate(body) if line in loops]
+    gaps = [body[first + 1 : last] for first, last in pairwise(places) if last - first <= _MOST_BETWEEN]
+    return {line for gap in gaps if all(_only_says(line, model) for line in gap) for line in gap}
+
+
+def _only_says(line: cst.CSTNode, model: Model) -> bool:
+    if not isinstance(line, cst.SimpleStatementLine) or any(empty.comment is not None for empty in line.leading_lines):
+        return False
+    calls = [model.call(node).callee or "" for node in walk(line) if isinstance(node, cst.Call)]
+    return all(isinstance(part, (cst.Assign, cst.Expr)) for part in line.body) and all(
+        name.partition(".")[0] in ("builtins", "time") for name in calls
+    )
+
+
 def _between(
     body: Sequence[cst.BaseStatement], lines: set[cst.SimpleStatementLine], model: Model
 ) -> set[cst.SimpleStatementLine]:

@@ -22,7 +22,15 @@ from torchlint.semantics.tree import last_name, walk
 from .._rows import row_around
 from ._branches import branches_around
 from ._cuts import needless_cuts, outermost
-from ._going_on import goes_on, goes_on_elsewhere, made_for_it, passes_of, switches_off, with_those_between
+from ._going_on import (
+    goes_on,
+    goes_on_elsewhere,
+    made_for_it,
+    passes_of,
+    said_between,
+    switches_off,
+    with_those_between,
+)
 from ._other_ways import passes_of_other_ways
 
 if TYPE_CHECKING:
@@ -394,7 +402,8 @@ def _row_of_loops(found: Evaluation, model: Model) -> list[cst.BaseStatement]:
     """A loop that goes under the switch as a whole, and those right beside it that do, too."""
     region = found.region
     loops = {region, *(model.once(_wrapped_loops) if found.phase is None else ())}
-    return row_around(region, loops, model) if isinstance(region, cst.BaseStatement) else []
+    lines = loops | said_between(region, loops, model)
+    return row_around(region, lines, model) if isinstance(region, cst.BaseStatement) else []
 
 
 def _wrapped_loops(model: Model) -> set[cst.CSTNode]:

@@ -307,7 +307,7 @@ def test_neighbouring_loops_go_into_one_block() -> None:
     lines += [f"    {line}" if line else "" for line in loops.splitlines()[1:]]
     inside = "\n".join(lines) + "\n"
     assert fixed(SETUP + training + loops + ends, "MEM05", "MEM09") == SETUP + training + inside + ends
-    apart = loops.replace("\n    # of those held out", "    print(seen)")
+    apart = loops.replace("\n    # of those held out", "    opt.zero_grad()")
     assert fixed(SETUP + training + apart + ends, "MEM05", "MEM09").count("with torch.no_grad():") == 2
 
 
@@ -515,3 +515,13 @@ def test_a_method_beside_that_evaluates_in_another_way(name: str, returned: str,
     code += f"    def {name}(self, images):\n        return {returned}\n"
     assert len(findings(code, "MEM05")) == 1
     assert ("@torch.no_grad()" in fixed(code, "MEM05")) is is_fixed
+
+
+def test_loops_with_a_word_between_them_go_into_one_block() -> None:
+    code = (
+        "import torch\nfrom torch import nn\nnet = nn.Linear(3, 4).cuda()\nnet.eval()\nx = torch.randn(2, 3).cuda()\n"
+    )
+    first, second = "for _ in range(4):\n    y = net(x)\n", "for _ in range(90):\n    y = net(x)\n"
+    word = "print('timed')\nspent = list()\n"
+    assert fixed(code + first + word + second, "MEM05").count("with torch.no_grad():") == 1
+    assert fixed(code + first + "net.bias.zero_()\n" + second, "MEM05").count("with torch.no_grad():") == 2

@@ -416,3 +416,9 @@ def test_an_object_of_one_of_several_classes_is_no_module_where_one_of_them_is_n
 def test_one_of_two_objects_is_no_module_where_one_of_them_is_none(base: str, count: int) -> None:
     made = "self.backend = Doubled() if kind else nn.Flatten()"
     assert len(findings(CHOSEN.format(made=made, base=base), "TRAIN07")) == count
+
+
+@pytest.mark.parametrize("name", ["MCDropoutBlock", "BayesianBlock", "Block"])
+def test_dropout_of_a_network_that_is_sampled_is_meant(name: str) -> None:
+    code = f"import torch.nn.functional as F\n\nclass {name}(nn.Module):\n    def forward(self, x):\n"
+    assert len(found(code + "        return F.dropout(x, p=0.5)\n")) == (name == "Block")

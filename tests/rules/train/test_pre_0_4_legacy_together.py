@@ -212,7 +212,7 @@ def test_what_comes_of_comparisons_alone_has_no_graph(made: str, is_bare: bool) 
 
 
 def test_a_comparison_is_bare_beside_what_has_to_be_detached() -> None:
-    code = "def show(x, y):\n    x = (net(x) > 0.5).cpu().data.numpy()\n    y = net(y).cpu().data.numpy()\n    print(x, y)\n"
-    after = changed(code)
+    code = "def show(x, y):\n    x = (net(x) > 0.5).cpu().data.numpy()\n    y = net(y).cpu().data.numpy()\n"
+    after = changed(code + "    print(x, y)\n")
     assert "(net(x) > 0.5).cpu().numpy()" in after
     assert "net(y).cpu().detach().numpy()" in after
