@@ -87,8 +87,8 @@ def _check(found: Evaluation, model: Model) -> None:
         raise NoFixError("another branch evaluates, too, and one switch around them all is for you to set")
     if found.extent is Extent.FUNCTION and found.forward.function.name == "__init__":
         raise NoFixError("a constructor is there for more than its evaluation, and where that ends is for you to say")
-    if found.extent is Extent.FUNCTION and (other := _left_beside(found, model)) is not None:
-        raise NoFixError(f"`{other.name}` evaluates in another way, and keeps its graph")
+    if found.extent is Extent.FUNCTION and (way := _left_beside(found, model)) is not None:
+        raise NoFixError(f"`{way.name}` evaluates in another way, and keeps its graph")
     if found.extent is Extent.PHASE and _is_scattered(found, model):
         raise NoFixError("the function evaluates in several places, and one switch for them all is for you to set")
 

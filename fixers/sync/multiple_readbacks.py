@@ -78,7 +78,7 @@ def _stacked(model: Model, several: Several) -> Fix:
         raise NoFixError(f"what {model.place(other)} returns in the same way is read where no step waits for it")
     again = [again for again in model.once(numbers).again if any(again.first.node is read.node for read in reads)]
     if (other := _read_beside(model, [*reads, *(each.read for each in again)])) is not None:
-        raise NoFixError(f"a part of it is read in the same step anyway, on {model.place(other)}")
+        raise NoFixError(f"`{model.code(other)}` on {model.place(other)} waits in the same step anyway")
     rewriter = Rewriter(model)
     function, edits = rewriter.name_for("torch.stack", first)
     tensors, indent = [_detached(model, read) for read in reads], rewriter.indentation(first)
@@ -101,8 +101,10 @@ def _stacked(model: Model, several: Several) -> Fix:
 
 
 def _read_beside(model: Model, stacked: list[Readback]) -> cst.CSTNode | None:
-    """What else reads one of the variables in the same step: a curve that gets it as it is, a copy of all of it."""
+    """What else waits in the same step: for one of the variables, as a curve does that gets it as it is, or in the same
+    statement."""
     nodes = {read.node for read in stacked}
+    statements = {model.small_statement(read.node) for read in stacked}
     variables = {binding for read in stacked for binding in _variables(model, read.tensor)}
     read: list[tuple[cst.BaseExpression, list[cst.BaseExpression]]] = []
     read += [(node, [tensor]) for node, tensor, _ in all_reads(model)]
@@ -112,8 +114,11 @@ def _read_beside(model: Model, stacked: list[Readback]) -> cst.CSTNode | None:
             node
             for node, tensors in read
             if node not in nodes
-            and any(binding in variables for tensor in tensors for binding in _variables(model, tensor))
             and step_of(model, node) == stacked[0].step
+            and (
+                model.small_statement(node) in statements
+                or any(binding in variables for tensor in tensors for binding in _variables(model, tensor))
+            )
         ),
         None,
     )

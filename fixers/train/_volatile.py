@@ -46,8 +46,9 @@ def stays_volatile(node: cst.CSTNode, model: Model) -> bool:
 def _is_whole(function: Function, model: Model) -> bool:
     """Whether a function computes with nothing but volatile variables, and takes no gradients."""
     node = function.node
-    is_plain = isinstance(node, cst.FunctionDef) and node.asynchronous is None and not function.is_generator
-    if not is_plain or function.name in _LAYERS or model.once(questions):
+    if not isinstance(node, cst.FunctionDef) or node.asynchronous is not None or function.is_generator:
+        return False
+    if function.name in _LAYERS or model.once(questions):
         return False
     made = [wrapper_of(call) for call in model.calls_to(VARIABLE) if call.function is function]
     if any(map(model.effects(function).has, _TRAINING)) or not all(each.never_has_graph for each in made):

@@ -412,3 +412,10 @@ def test_float_of_a_loss_is_its_item(body: str, expected: str) -> None:
     after = fixed(training(body), "SYNC02", unsafe=True)
     assert expected in after
     assert "stack" not in after
+
+
+@pytest.mark.parametrize(("third", "is_fixed"), [("out.long().min().item()", False), ("step", True)])
+def test_a_statement_that_waits_for_another_number_anyway_is_left(third: str, is_fixed: bool) -> None:
+    code = training(f"print(f'{{loss.item():.3f}} {{out.mean().item():.3f}} {{{third}:d}}')")
+    assert findings(code, "SYNC02")
+    assert ("torch.stack" in fixed(code, "SYNC02")) is is_fixed

@@ -121,8 +121,9 @@ def _has_other_members(model: Model, owner: cst.BaseExpression) -> bool:
     for members that no tensor has: `frame.boxes` beside `frame.data`."""
     found, function = model.once(_foreign_members), model.function(owner)
     binding = model.binding(owner)
-    is_given = binding is not None and binding.is_parameter and function.cls is not None
-    alike = [other for other in function.cls.methods.values() if text(owner) in other.params] if is_given else []
+    methods = function.cls.methods.values() if function.cls is not None else ()
+    is_given = binding is not None and binding.is_parameter
+    alike = [other for other in methods if is_given and text(owner) in other.params]
     return any(found.get((where, text(owner))) for where in (function, *alike))
 
 
