@@ -10,6 +10,7 @@ import libcst as cst
 
 from torchlint.analyses.fate import Fate, fate_of
 from torchlint.analyses.once import once_for_each
+from torchlint.analyses.variable_wrapper import VARIABLE
 from torchlint.semantics.dataflow import reaches
 from torchlint.semantics.tree import walk
 from torchlint.semantics.values import Kind
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from torchlint.semantics.model import Model
 
 _SWITCHES = frozenset({"torch.no_grad", "torch.inference_mode"})
+_COPIES = ("cuda", "to")
 _CUTS = ("detach", "data")
 _KNOWN = ("torch", "numpy", "builtins", "math")
 _MOST_BETWEEN = 4
@@ -179,7 +181,8 @@ def _between(
 def _only_hand_on(
     above: Sequence[cst.BaseStatement], gap: Sequence[cst.BaseStatement], taken: set[cst.BaseStatement], model: Model
 ) -> bool:
-    """Whether each line computes of what those above it make, and what nobody could take a gradient of."""
+    """Whether each line computes of what those above it make, or copies something to a device, and nobody could take a
+    gradient of it."""
     made = {target for line in above if line in taken for target in written(line, model)}
     for line in gap:
         match line:
@@ -188,14 +191,15 @@ def _only_hand_on(
             case _:
                 return False
         calls = [model.call(node) for node in walk(value) if isinstance(node, cst.Call)]
-        if not computed & made or any(empty.comment is not None for empty in blank):
+        is_copy = bool(calls) and all(call.method in _COPIES or call.callee == VARIABLE for call in calls)
+        if not (is_copy or computed & made) or any(empty.comment is not None for empty in blank):
             return False
-        if not all(_only_computes(call, made, model) for call in calls):
+        if not is_copy and not all(_only_computes(call, made, model) for call in calls):
             return False
-        targets = {*written(line, model)}
+        targets, unwanted = {*written(line, model)}, Fate.BACKWARD if is_copy else Fate.BACKWARD | Fate.ESCAPES
         for target in targets:
             inside = all(taken & {*model.ancestors(read)} for read in target.reads)
-            if not inside and fate_of(model, target) & (Fate.BACKWARD | Fate.ESCAPES):
+            if not inside and fate_of(model, target) & unwanted:
                 return False
         made |= targets
     return True

@@ -494,34 +494,3 @@ class Labelled(torch.utils.data.Dataset):
     )
     assert len(findings(code, "MEM05")) == 1
     assert ("@torch.no_grad()" in fixed(code, "MEM05")) is is_fixed
-
-
-@pytest.mark.parametrize(
-    ("name", "returned", "is_fixed"),
-    [
-        ("decode_beam", "self.search(self.net(images))", False),
-        ("sample", "self.search(self.net(images))", False),
-        ("decode_beam", "self.search(self.other(images))", False),
-        ("sample", "self.search(self.other(images))", True),
-        ("loss_of", "self.search(self.net(images))", True),
-    ],
-    ids=["in another way", "by its name", "twin", "of another network", "may be trained"],
-)
-def test_a_method_beside_that_evaluates_in_another_way(name: str, returned: str, is_fixed: bool) -> None:
-    code = "import torch\nfrom torch import nn\n\nclass Captioner:\n    def __init__(self):\n"
-    code += "        self.net, self.other = nn.Linear(3, 4).cuda(), nn.Linear(3, 4).cuda()\n\n"
-    code += "    def decode_greedy(self, images):\n        self.net.eval()\n"
-    code += "        return self.net(images).argmax(1).cpu().numpy()\n\n"
-    code += f"    def {name}(self, images):\n        return {returned}\n"
-    assert len(findings(code, "MEM05")) == 1
-    assert ("@torch.no_grad()" in fixed(code, "MEM05")) is is_fixed
-
-
-def test_loops_with_a_word_between_them_go_into_one_block() -> None:
-    code = (
-        "import torch\nfrom torch import nn\nnet = nn.Linear(3, 4).cuda()\nnet.eval()\nx = torch.randn(2, 3).cuda()\n"
-    )
-    first, second = "for _ in range(4):\n    y = net(x)\n", "for _ in range(90):\n    y = net(x)\n"
-    word = "print('timed')\nspent = list()\n"
-    assert fixed(code + first + word + second, "MEM05").count("with torch.no_grad():") == 1
-    assert fixed(code + first + "net.bias.zero_()\n" + second, "MEM05").count("with torch.no_grad():") == 2

@@ -267,3 +267,11 @@ def joined(x):
 )
 def test_what_may_be_of_either_of_two_classes(first: str, met: str, found: int) -> None:
     assert len(findings(ASKED_TWICE.format(first=first, met=met), "TRAIN10")) == found
+
+
+@pytest.mark.parametrize("other", ["state.current_node", "state.shape"])
+def test_what_another_method_asks_for_members_of_its_own_is_no_tensor(other: str) -> None:
+    code = "from torch import nn\n\nclass Actor(nn.Module):\n    def reset(self, state):\n"
+    code += "        self.size = state.data.size(0)\n\n"
+    code += f"    def act(self, state):\n        return {other}\n"
+    assert len(findings(code, "TRAIN10")) == (other == "state.shape")

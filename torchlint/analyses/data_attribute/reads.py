@@ -63,7 +63,7 @@ _DEPTH = 4
 _TORCH = re.compile(r"^\s*(import|from)\s+torch|\btorch\.", re.MULTILINE)
 _PROPERTY = re.compile(r"^[ \t]+@(functools\.)?(cached_)?property\s+def data\(self\b", re.MULTILINE)
 # Their objects hold a tensor, or many, as `data`, and have many of its methods.
-_WRAPPING = re.compile(r"^[ \t]*(from|import)[ \t]+(tensordict|lietorch|pypose|torchio)\b", re.MULTILINE)
+_WRAPPING = re.compile(r"^[ \t]*(from|import)[ \t]+(tensordict|lietorch|pypose|torchio|fastai)\b", re.MULTILINE)
 _LANGUAGE = frozenset({"torch", "numpy", "builtins", "collections", "typing", "numbers"})
 _PACKING = re.compile(r"torch\.nn\.utils\.rnn\.(pack_\w+|PackedSequence)")
 

@@ -1,0 +1,52 @@
+"""MEM05: what else of a class, or between two places that evaluate, its fix takes along or stops at."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.rules.mem.recorded_evaluations import SETUP
+from tests.support import findings, fixed
+
+
+@pytest.mark.parametrize(
+    ("name", "returned", "is_fixed"),
+    [
+        ("decode_beam", "self.search(self.net(images))", False),
+        ("sample", "self.search(self.net(images))", False),
+        ("decode_beam", "self.search(self.other(images))", False),
+        ("sample", "self.search(self.other(images))", True),
+        ("loss_of", "self.search(self.net(images))", True),
+    ],
+    ids=["in another way", "by its name", "twin", "of another network", "may be trained"],
+)
+def test_a_method_beside_that_evaluates_in_another_way(name: str, returned: str, is_fixed: bool) -> None:
+    code = "import torch\nfrom torch import nn\n\nclass Captioner:\n    def __init__(self):\n"
+    code += "        self.net, self.other = nn.Linear(3, 4).cuda(), nn.Linear(3, 4).cuda()\n\n"
+    code += "    def decode_greedy(self, images):\n        self.net.eval()\n"
+    code += "        return self.net(images).argmax(1).cpu().numpy()\n\n"
+    code += f"    def {name}(self, images):\n        return {returned}\n"
+    assert len(findings(code, "MEM05")) == 1
+    assert ("@torch.no_grad()" in fixed(code, "MEM05")) is is_fixed
+
+
+def test_loops_with_a_word_between_them_go_into_one_block() -> None:
+    code = (
+        "import torch\nfrom torch import nn\nnet = nn.Linear(3, 4).cuda()\nnet.eval()\nx = torch.randn(2, 3).cuda()\n"
+    )
+    first, second = "for _ in range(4):\n    y = net(x)\n", "for _ in range(90):\n    y = net(x)\n"
+    word = "print('timed')\nspent = list()\n"
+    assert fixed(code + first + word + second, "MEM05").count("with torch.no_grad():") == 1
+    assert fixed(code + first + "net.bias.zero_()\n" + second, "MEM05").count("with torch.no_grad():") == 2
+
+
+@pytest.mark.parametrize(("between", "count"), [("b = other.to('cpu')", 1), ("b = D(other)", 2)])
+def test_a_copy_between_two_statements_goes_along(between: str, count: int) -> None:
+    code = SETUP + "G, D = nn.Linear(3, 4), nn.Linear(4, 1)\nfixed, other = torch.randn(2, 3), torch.randn(2, 4)\n"
+    code += (
+        "for step in range(4):\n    opt.zero_grad()\n    D(G(torch.randn(2, 3))).mean().backward()\n    opt.step()\n"
+    )
+    code += (
+        f"    a = G(fixed)\n    {between}\n    c = D(b.mean() + other)\n    print(a.argmax(), b.argmax(), c.argmax())\n"
+    )
+    assert fixed(code, "MEM05", "MEM09").count("with torch.no_grad():") <= count
+    assert ("        b = other" in fixed(code, "MEM05", "MEM09")) is (count == 1)
