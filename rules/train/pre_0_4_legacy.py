@@ -58,16 +58,17 @@ class PreTorch04Legacy(Rule):
     graph. Where it has one, and where its gradient is asked for, it becomes `x.detach()`, which is what it does today:
     safe. Of what code out of sight returns, the fix is only shown. In a program, not in a module that others may import
     from, the import goes with its last use. `volatile=True` is only taken away where gradients are off; MEM05 turns
-    them off. `.data` becomes `.detach()`: safe where the values are used up at once, unsafe where the result lives on,
-    because a later change in place may then make `backward()` raise. What a data loader yields, indices, truth values
-    and what is computed where autograd is off have no graph, and `labels.data` becomes `labels`; so does what is only
-    compared. Where a second name for a tensor would be left, there is no fix. `loss.data[0]`, and an
-    element given to `env.step(...)`, become `.item()`: unsafe, for it waits for the device. So does what a string shows
-    as a number, `f"{loss.data:.3f}"`, which waits all the same. A statement that writes to
-    a `.data` stays as it is, and so does `p.data` in a function that writes to it elsewhere. Like lines change
-    together: where one `Variable` of a file, or one read of `.data` of a function, has to stay, the others stay, too. A
-    name that only says so goes with the `Variable`: `x_var = Variable(x)`. A file that asks `isinstance(x, Variable)`
-    keeps its `Variable`, and the `.data` under that question.
+    them off, and so does a decorator, unsafe, for a function that computes with nothing but volatile variables; beside
+    what stays volatile nothing is detached. `.data` becomes `.detach()`: safe where the values are used up at once,
+    unsafe where the result lives on, because a later change in place may then make `backward()` raise. What a data
+    loader yields, indices, truth values and what is computed where autograd is off have no graph, and `labels.data`
+    becomes `labels`; so does what is only compared. Where a second name for a tensor would be left, there is no fix.
+    `loss.data[0]`, and an element given to `env.step(...)`, become `.item()`: unsafe, for it waits for the device. So
+    does what a string shows as a number, `f"{loss.data:.3f}"`, which waits all the same. A statement that writes to a
+    `.data` stays as it is, and so does `p.data` in a function that writes to it elsewhere. Like lines change together:
+    where one `Variable` of a file, or one read of `.data` of a function, has to stay, the others stay, too. A name that
+    only says so goes with the `Variable`: `x_var = Variable(x)`. A file that asks `isinstance(x, Variable)` keeps its
+    `Variable`, and the `.data` under that question.
 
     ## Measured effect
 

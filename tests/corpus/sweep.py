@@ -3,7 +3,8 @@
 
 usage: sweep.py CORPUS [--only NAME ...] [--keep FOLDER] [--torchlint "COMMAND"]
 
-Every sub-folder of CORPUS is one repository; nothing in it is changed, its Python files and notebooks are copied first.
+Every sub-folder of CORPUS is one repository; nothing in it is changed, its Python files and notebooks are copied first,
+with what says which torch they are for.
 `check` must not crash, must not write, and must analyse every file that compiles. After `--fix`, and from a fresh copy
 after `--fix --unsafe-fixes`, every file that compiled still compiles, no comment is gone, ruff sees no new undefined or
 unused name, only lines that a finding speaks of have changed, and a second run changes nothing. One line per
@@ -18,6 +19,7 @@ import ast
 import difflib
 import io
 import json
+import re
 import shlex
 import shutil
 import subprocess
@@ -33,6 +35,7 @@ from pathlib import Path
 from typing import Any
 
 SUFFIXES = {".py", ".pyi", ".ipynb"}
+SAYS_WHICH_TORCH = re.compile(r"(?i)(readme.*|.*requirements.*\.txt|environment.*\.ya?ml|pyproject\.toml|setup\.cfg)$")
 FAILURES = {"LINT02", "LINT04", "LINT06"}
 LEFT_ALONE = {"LINT01", "LINT05"}
 MODES = {"safe": ["--fix"], "unsafe": ["--fix", "--unsafe-fixes"]}
@@ -53,8 +56,9 @@ class Outcome:
 
 
 def read(root: Path) -> Tree:
-    """The code files below `root`, by relative path; links are left out."""
-    found = (path for path in sorted(root.rglob("*")) if path.suffix in SUFFIXES and ".git" not in path.parts)
+    """The code files below `root`, by relative path, and those that say which torch they need; links are left out."""
+    wanted = (path for path in sorted(root.rglob("*")) if ".git" not in path.parts)
+    found = (path for path in wanted if path.suffix in SUFFIXES or SAYS_WHICH_TORCH.match(path.name))
     plain = (path for path in found if path.is_file() and not path.is_symlink())
     return {path.relative_to(root).as_posix(): path.read_bytes() for path in plain}
 
@@ -210,7 +214,7 @@ def sweep_mode(mode: str, torchlint: list[str], original: Tree, findings: list[d
 def sweep(repository: Path, torchlint: list[str], kept: Path) -> Outcome:
     outcome = Outcome(repository.name)
     original = read(repository)
-    outcome.files = len(original)
+    outcome.files = sum(Path(name).suffix in SUFFIXES for name in original)
     untouched = kept / "checked" / repository.name
     write(original, untouched)
     started = time.perf_counter()
