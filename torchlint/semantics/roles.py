@@ -16,7 +16,7 @@ from torchlint.semantics.values import Kind, Value
 _LOADER = re.compile(r"(?i)(^|_)(data_?)?loader$")
 _LOADING = frozenset({"load_state_dict", "load_from_checkpoint", "from_pretrained"})
 _BESIDE_NETWORK = re.compile(r"(?i)tokenizer|processor|config|extractor|scheduler|optim")
-_DEPTH = 3
+_DEPTH = 4
 
 
 class RoleFinder:
@@ -148,8 +148,10 @@ def _runs_pass(call: Call) -> bool:
 
 def _is_over_checkpoints(loop: Loop) -> bool:
     """Each iteration loads what a pass over the data evaluates, or a network, whatever that is run on."""
+    if yields_batches(loop.iterates):
+        return False
     own = [call for call in loop.calls if call.loop is loop]
-    if any(map(_loads_network, own)):
+    if _loads_network(own):
         return True
     if not any(call.callee == "torch.load" for call in own):
         return False
@@ -167,12 +169,37 @@ def _is_state(node: cst.CSTNode) -> bool:
     return False
 
 
-def _loads_network(call: Call, depth: int = _DEPTH) -> bool:
-    """`load_state_dict`, `from_pretrained` and the like, here or in a function that is called."""
-    if call.method in _LOADING and not _BESIDE_NETWORK.search(dotted(call.node.func) or ""):
+def _loads_network(calls: list[Call]) -> bool:
+    """`load_state_dict`, `from_pretrained` and the like, here or in a function that is called, but for one that keeps
+    what it has loaded."""
+    entered: set[Function] = set()
+    for _ in range(_DEPTH):
+        if any(_loads(call) for call in calls):
+            return True
+        called = {function for call in calls for function in _entered(call) if function is not None} - entered
+        entered |= called
+        calls = [call for function in called if not _keeps_what_it_makes(function) for call in function.calls]
+    return False
+
+
+def _loads(call: Call) -> bool:
+    return call.method in _LOADING and not _BESIDE_NETWORK.search(dotted(call.node.func) or "")
+
+
+def _keeps_what_it_makes(function: Function) -> bool:
+    """`@cache`, `global net`, `if self.net is None:`"""
+    if any("cache" in (name or "") for name in function.decorators):
         return True
-    entered = [function for function in _entered(call) if function is not None] if depth else []
-    return any(_loads_network(inner, depth - 1) for function in entered for inner in function.calls)
+    for node in walk(function.node):
+        match node:
+            case cst.Global():
+                return True
+            case cst.Comparison(
+                left=cst.Attribute(value=cst.Name(value=owner)),
+                comparisons=[cst.ComparisonTarget(operator=cst.Is() | cst.IsNot(), comparator=cst.Name(value="None"))],
+            ) if owner == function.own_name:
+                return True
+    return False
 
 
 def _runs_again_and_again(call: Call) -> bool:

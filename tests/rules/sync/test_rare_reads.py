@@ -51,9 +51,75 @@ def test_a_loop_over_checkpoints_is_none_over_batches(load: str, run: str, count
     assert len(findings(code, "SYNC01")) == count
 
 
+KEPT = """\
+import functools
+import torch
+
+kept = None
+
+def loaded():
+    net = torch.nn.Linear(4, 2)
+    net.load_state_dict(torch.load("net.pt"))
+    return net.cuda()
+
+class Served:
+    def __init__(self):
+        self.kept = None
+
+    {decorator}
+    def network(self):
+        {before}
+        return {made}
+
+def main(batches):
+    served = Served()
+    for batch in batches:
+        net: torch.nn.Module = served.network()
+        print(net(batch.cuda()).mean().item())
+"""
+
+
+@pytest.mark.parametrize(
+    ("decorator", "before", "made", "count"),
+    [
+        ("", "self.kept = loaded()", "self.kept", 0),
+        ("", "if self.kept is None: self.kept = loaded()", "self.kept", 1),
+        ("@functools.cache", "pass", "loaded()", 1),
+        ("", "global kept; kept = kept or loaded()", "kept", 1),
+    ],
+)
+def test_a_network_that_is_kept_is_not_loaded_in_every_round(
+    decorator: str, before: str, made: str, count: int
+) -> None:
+    code = KEPT.format(decorator=decorator, before=before, made=made)
+    assert len(findings(code, "SYNC01")) == count
+
+
+@pytest.mark.parametrize(("over", "count"), [("DataLoader(data)", 1), ("paths", 0)])
+def test_batches_on_which_a_network_is_put_back_are_steps(over: str, count: int) -> None:
+    code = f"""
+        import torch
+        from torch.utils.data import DataLoader
+
+        @torch.no_grad()
+        def evaluate(net: torch.nn.Module, data, paths, clean):
+            for x in {over}:
+                out = net(x.cuda())
+                print(out.mean().item())
+                net.load_state_dict(clean)
+    """
+    assert len(findings(code, "SYNC01")) == count
+
+
 @pytest.mark.parametrize(
     ("test", "count"),
-    [("part == 0", 0), ("part == 0 and draw == draws[0]", 0), ("i % 50 == 0", 1), ("part == 0 and i == 3", 1)],
+    [
+        ("part == 0", 0),
+        ("part == 0 and draw == draws[0]", 0),
+        ("i % 50 == 0", 1),
+        ("part == 0 and i == 3", 1),
+        ("(step + part) % 90 == 0", 1),
+    ],
 )
 def test_a_round_within_the_step_comes_in_every_step(test: str, count: int) -> None:
     code = evaluation(

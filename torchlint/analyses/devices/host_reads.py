@@ -111,13 +111,11 @@ class Reads:
         return bool(inner) and all(self._asks_for_target(part, inner) for part in conjuncts(guard.test))
 
     def _asks_for_target(self, test: cst.BaseExpression, loops: set[Loop]) -> bool:
+        """Whether a test is about the rounds of these loops, and of no other: not `(step + part) % 100 == 0`."""
         asked = (self._model.binding(node) for node in walk(test) if isinstance(node, cst.Name))
-        return any(
-            write.kind == "for" and write.loop in loops
-            for binding in asked
-            if binding is not None
-            for write in binding.writes
-        )
+        writes = (write for binding in asked if binding is not None for write in binding.writes)
+        counted = {write.loop for write in writes if write.kind == "for"}
+        return bool(counted) and counted <= loops
 
     def is_in_loop(self, node: cst.CSTNode) -> bool:
         return self._loop is None or self._loop in self._model.loops_around(node)
