@@ -178,6 +178,8 @@ def main(loader, test_loader):
         ("self.eval() if testing else self.train()", []),
         ("if testing:\n            self.eval()\n        else:\n            self.train()", []),
         ("self.other = nn.Dropout().eval()", [19]),
+        ("self.train(not testing)", []),
+        ("if x.shape[0] == 1:\n            self.eval()", [19]),
     ],
 )
 def test_a_network_that_every_pass_switches_by_itself_needs_no_switch(

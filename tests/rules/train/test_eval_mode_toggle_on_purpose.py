@@ -69,8 +69,14 @@ class Told(nn.Module):
         self.drop = nn.Dropout(0.5)
         self.norm = {norm}
 
+    def embed(self, x):
+        return self.norm(x)
+
+    def dropped(self, x, training):
+        return F.dropout(x, 0.5, training)
+
     def forward(self, x, training=False):
-        x = self.norm(self.linear(x))
+        x = {first}
         if training:
             x = self.drop(x)
         return {result}
@@ -98,8 +104,13 @@ net.eval()
         ("nn.BatchNorm1d(3)", "x", "x", 1),
         ("nn.Identity()", "F.dropout(x, 0.5, training)", "x", 0),
         ("nn.Identity()", "F.dropout(x, training=self.training)", "x", 1),
+        ("nn.Identity()", "self.embed(x)", "x", 0),
+        ("nn.BatchNorm1d(3)", "self.embed(x)", "x", 1),
+        ("nn.Identity()", "self.dropped(x, training)", "x", 0),
+        ("nn.Identity()", "self.dropped(x, self.training)", "x", 1),
     ],
 )
 def test_a_pass_that_leaves_out_its_layers_needs_no_switch(norm: str, result: str, given: str, count: int) -> None:
-    code = TOLD.format(norm=norm, result=result, given=given)
+    first = "self.linear(x)" if "embed" in result else "self.norm(self.linear(x))"
+    code = TOLD.format(norm=norm, first=first, result=result, given=given)
     assert len(findings(SETUP + code, "TRAIN04")) == count

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from torchlint.analyses.modules.constructor_options import is_ruled_out, parameters_of
+from torchlint.analyses.modules.constructor_options import Given, is_ruled_out, parameters_of
 from torchlint.analyses.modules.mode_layers import depends_on_mode, mode_layer
 from torchlint.analyses.modules.parameter_free import class_of_module
 
 if TYPE_CHECKING:
-    from torchlint.semantics.entities import Call
+    from torchlint.semantics.entities import Call, Function
     from torchlint.semantics.model import Model
 
 
@@ -21,9 +21,24 @@ def comes_to_none(model: Model, call: Call) -> bool:
     if found is None or forward is None or forward.module != found[0].name:
         return False
     home = found[0]
-    layers = [part for part in forward.calls if _is_layer(home, part)]
     given = parameters_of(model, call, home, forward, {})
-    return bool(layers) and all(is_ruled_out(home, layer, given) for layer in layers)
+    has_layers = any(_is_layer(home, part) for part in forward.calls)
+    return has_layers and not _comes_to_layer(home, forward, given, {forward})
+
+
+def _comes_to_layer(model: Model, function: Function, given: Given, entered: set[Function]) -> bool:
+    """Whether a function runs such a layer, here or in what it calls."""
+    for call in function.calls:
+        if is_ruled_out(model, call, given):
+            continue
+        if _is_layer(model, call):
+            return True
+        home, target = (model, call.target) if call.target is not None else model.elsewhere(call) or (model, None)
+        if target is not None and target not in entered:
+            entered.add(target)
+            if _comes_to_layer(home, target, parameters_of(model, call, home, target, given), entered):
+                return True
+    return False
 
 
 def _is_layer(model: Model, call: Call) -> bool:
