@@ -102,6 +102,10 @@ def test_a_sample_is_kept_however_it_is_written(kept: str) -> None:
     assert_count(f"if i not in self.cache:\n            {kept}", 0)
 
 
+def test_a_sample_may_be_kept_by_the_expression_that_looks_for_it() -> None:
+    assert_count("self.cache[i] = self.cache.get(i) or torch.load(i)", 0)
+
+
 @pytest.mark.parametrize(
     "item",
     [

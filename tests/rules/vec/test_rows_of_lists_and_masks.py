@@ -322,6 +322,7 @@ FIRST = """
         ("min(logits.shape[0], 300)", "count", 1),
         ("min(logits.shape[0], n)", "count", 1),
         ("max(logits.shape[0], 3)", "count", 1),
+        ("min(texts, default=0)", "count", 1),
     ],
 )
 def test_the_first_few_rows_are_not_worth_a_word(count: str, stop: str, reported: int) -> None:

@@ -57,8 +57,9 @@ def _kept_in(method: Function, home: Model) -> Iterator[str]:
 
 def _is_number(value: cst.BaseExpression, name: str, home: Model) -> bool:
     """`0`, and what is counted by the attribute itself: `self.seen.get(i, 0) + 1`, `len(self.seen)`"""
-    counted = any(isinstance(part, cst.Attribute) and part.attr.value == name for part in walk(value))
-    return counted or home.value(value).kind is Kind.NUMBER
+    asked = any(isinstance(part, cst.Attribute) and part.attr.value == name for part in walk(value))
+    counted = isinstance(value, cst.BinaryOperation) or (isinstance(value, cst.Call) and is_name(value.func, "len"))
+    return (asked and counted) or home.value(value).kind is Kind.NUMBER
 
 
 def _is_looked_up(node: cst.CSTNode, method: Function, kept: set[str]) -> bool:

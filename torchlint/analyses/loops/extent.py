@@ -72,7 +72,8 @@ def _limit(model: Model, over: cst.BaseExpression) -> int | None:
             if binding is not None and len(binding.writes) == 1 and not binding.writes[0].unpacked:
                 stop = binding.writes[0].value or stop
             if isinstance(stop, cst.Call) and model.qualified(stop.func) == "builtins.min":
-                return min((n for arg in stop.args if (n := _number(model, arg.value)) is not None), default=None)
+                values = (arg.value for arg in stop.args if arg.keyword is None)
+                return min((n for value in values if (n := _number(model, value)) is not None), default=None)
     return None
 
 
