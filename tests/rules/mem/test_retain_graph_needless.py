@@ -414,3 +414,18 @@ def test_so_may_a_base_in_another_file(name: str, used: str, count: int) -> None
     )
     code = code.replace(f"        self.{name} = {name}\n", "")
     assert len(findings(code, "MEM04")) == count
+
+
+@pytest.mark.parametrize(("name", "count"), [("loss", 1), ("grad_loss", 1)])
+def test_a_loss_of_gradients_is_a_loss(name: str, count: int) -> None:
+    code = f"""
+        import torch
+        from torch import nn
+
+        def train(engine, net: nn.Module, loader):
+            for x, y in loader:
+                {name} = nn.functional.mse_loss(net(x), y)
+                engine.backward({name}, retain_graph=True)
+                engine.step()
+    """
+    assert len(findings(code, "MEM04")) == count

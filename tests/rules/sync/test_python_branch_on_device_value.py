@@ -13,6 +13,10 @@ ALL = ("SYNC01", "SYNC02", "SYNC03", "SYNC04", "SYNC05", "SYNC06", "SYNC07", "SY
 
 NEEDLESS = {
     "an assertion": training("assert torch.all(out < 3)"),
+    "an assertion about what an interval reads": training(
+        "assert torch.all(out > 0)\nif step % 100 == 0:\n    print(out.cpu())"
+    ),
+    "an assertion about what is read after the loop": training("assert torch.all(out > 0)", after="return out.cpu()"),
     "an assertion on a number": training("assert loss.item() < 100"),
     "an assertion on all": evaluation("assert (out > 0).all(), 'not positive'"),
     "an assertion on a range": evaluation("assert out.min() >= 0 and out.max() <= 1, 'out of range'"),

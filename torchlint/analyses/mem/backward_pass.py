@@ -99,7 +99,8 @@ def backpropagated(call: Call) -> cst.BaseExpression | None:
     given = call.argument("gradient", 0).value
     if call.receiver_value.is_tensor or not positional or (given.is_tensor and given.grad is Grad.DETACHED):
         return call.receiver
-    return call.receiver if _GRADIENT.search(last_name(positional[0]) or "") else positional[0]
+    is_gradient = call.receiver_value.kind is Kind.UNKNOWN and given.grad is not Grad.CARRIES
+    return call.receiver if is_gradient and _GRADIENT.search(last_name(positional[0])) else positional[0]
 
 
 def keeps_graph(call: Call) -> bool:

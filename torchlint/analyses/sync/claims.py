@@ -37,7 +37,14 @@ def _is_read_besides(model: Model, claim: cst.CSTNode, tensor: cst.BaseExpressio
     )
     bindings = (model.binding(name) for name in names)
     reads = (read for binding in bindings if binding is not None for read in binding.reads if read not in inside)
-    return any(model.function(read) is model.function(claim) and _is_read_back(model, read) for read in reads)
+    return any(_is_read_back(model, read) and _is_read_wherever(model, read, claim) for read in reads)
+
+
+def _is_read_wherever(model: Model, read: cst.CSTNode, claim: cst.CSTNode) -> bool:
+    """Whether the iterations of a loop that make a claim also come to a read, as far as conditions say."""
+    if model.function(read) is not model.function(claim) or model.loops_around(read) != model.loops_around(claim):
+        return False
+    return {*model.guards(read)} <= {*model.guards(claim)}
 
 
 def _is_read_back(model: Model, read: cst.CSTNode) -> bool:
