@@ -8,13 +8,15 @@ import libcst as cst
 
 from torchlint.analyses.fate import Fate, Tracer
 from torchlint.analyses.mem.step_parts import all_evaluations
+from torchlint.analyses.single_tensor import is_graphless
 from torchlint.analyses.variable_wrapper import VARIABLE, Wrapper, questions, wrapper_of
 from torchlint.edits.rewriter import Rewriter
 from torchlint.finding import Applicability, Fix
+from torchlint.semantics.dataflow import sources
 from torchlint.semantics.tree import walk
 
 if TYPE_CHECKING:
-    from torchlint.semantics.entities import Function
+    from torchlint.semantics.entities import Call, Function
     from torchlint.semantics.model import Model
 
 _DECORATOR = "0.4.1"  # the first release in which `no_grad` decorates functions
@@ -59,4 +61,30 @@ def _is_whole(function: Function, model: Model) -> bool:
         return False
     if any(found.forward.function is function for found in model.once(all_evaluations)):
         return False
-    return Fate.BACKWARD not in Tracer(model).of_expression(*(each.call.node for each in made))
+    tracer = Tracer(model)
+    others = _computed_beside([each.call for each in made], function, model)
+    if others and tracer.of_expression(*others) & (Fate.BACKWARD | Fate.ESCAPES):
+        return False
+    return Fate.BACKWARD not in tracer.of_expression(*(each.call.node for each in made))
+
+
+def _computed_beside(made: list[Call], function: Function, model: Model) -> list[cst.CSTNode]:
+    """What a function computes neither of its volatile variables nor for them, and may have a graph: the values of the
+    states, beside those of the states that follow."""
+    variables = {call.node for call in made}
+    nodes = (call.node for call in function.calls if call.node not in variables and not is_graphless(call.value))
+    for_them = {part for node in variables for expression in _computed_from(node, model) for part in walk(expression)}
+    return [
+        node
+        for node in nodes
+        if node not in for_them
+        and not any(part in variables for expression in _computed_from(node, model) for part in walk(expression))
+    ]
+
+
+def _computed_from(node: cst.CSTNode, model: Model) -> list[cst.CSTNode]:
+    """An expression, and what is assigned to the variables that it is computed from."""
+    bindings = {binding for read in sources(model, node) if (binding := model.binding(read)) is not None}
+    function = model.function(node)
+    writes = (write for binding in bindings for write in binding.writes if write.function is function)
+    return [node, *(write.value for write in writes if write.value is not None)]

@@ -45,3 +45,24 @@ def test_nothing_is_detached_beside_what_stays_volatile() -> None:
     beside = "    y = Variable(captions)\n    print(attention(y, y))\n"
     assert "detach" not in fixed(HEAD + SCORES + beside, "TRAIN10")
     assert "detach" in fixed(HEAD + (SCORES + beside).replace(", volatile=True", ""), "TRAIN10")
+
+
+ERROR = """\
+def error(states, rewards, following):
+    best = attention(Variable(following, volatile=True), rewards)
+    {rest}
+"""
+
+
+@pytest.mark.parametrize(
+    ("rest", "is_off"),
+    [
+        ("values = attention(states, rewards); return values - best", False),
+        ("return attention(states, rewards) - best", False),
+        ("values = attention(states, rewards); print(values - best)", True),
+        ("return rewards + 0.99 * best", True),
+        ("return attention(states, best)", True),
+    ],
+)
+def test_what_is_computed_beside_volatile_variables_may_be_trained(rest: str, is_off: bool) -> None:
+    assert ("no_grad" in fixed(HEAD + ERROR.format(rest=rest), "TRAIN10")) is is_off
