@@ -3,8 +3,7 @@ it."""
 
 from __future__ import annotations
 
-import re
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import libcst as cst
@@ -19,7 +18,6 @@ if TYPE_CHECKING:
     from torchlint.semantics.model import Model
 
 _DEPTH = 3
-_RETURNED = re.compile(r"^[ \t]+return ([A-Z]\w*)\(", re.MULTILINE)
 
 
 def are_left_alone(loader: Loader) -> bool:
@@ -28,7 +26,7 @@ def are_left_alone(loader: Loader) -> bool:
     moves, as graphs of DGL, and not of tensors, of which it makes copies."""
     if not loader.is_graphs and any(_is_moved_in_place(move.call, loader.model) for move in loader.moves):
         return True
-    return any(_returns_own_objects(function, home, loader.model) for home, function in collating(loader))
+    return any(_returns_own_objects(function, home) for home, function in collating(loader))
 
 
 def is_collated_out_of_sight(loader: Loader) -> bool:
@@ -42,11 +40,11 @@ def _is_moved_in_place(call: Call, model: Model) -> bool:
     return isinstance(model.parent(call.node), cst.Expr) and call.receiver_value.kind is not Kind.TENSOR
 
 
-def _returns_own_objects(function: Function, home: Model, model: Model) -> bool:
+def _returns_own_objects(function: Function, home: Model) -> bool:
     returned = [node.value for node in function.returns]
     held = [[*_parts(node, home), *_stored(node, home)] if node is not None else [] for node in returned]
     return bool(held) and all(
-        any(_is_own_object(part, home, model) for part in parts) and not any(home.value(p).is_tensor for p in parts)
+        any(_is_own_object(part, home) for part in parts) and not any(home.value(p).is_tensor for p in parts)
         for parts in held
     )
 
@@ -76,25 +74,17 @@ def _stored(returned: cst.BaseExpression, home: Model) -> Iterator[cst.BaseExpre
             yield statement.value
 
 
-def _is_own_object(node: cst.BaseExpression, home: Model, model: Model, depth: int = _DEPTH) -> bool:
-    if not isinstance(node, cst.Call) or not isinstance(node.func, cst.Name):
+def _is_own_object(node: cst.BaseExpression, home: Model, depth: int = _DEPTH) -> bool:
+    """Whether a call makes an object of a class of the project that has no `pin_memory()`, be it in a function."""
+    if not isinstance(node, cst.Call) or not depth:
         return False
     call = home.call(node)
-    if call.target is not None and call.targets_class is None:
-        made = [each.value for each in call.target.returns if each.value is not None] if depth else []
-        return any(_is_own_object(each, home, model, depth - 1) for each in made)
-    texts = {source.path: source.text for source in (home.source, model.source, *model.files_beside())}
-    return any(_is_own_class(name, texts.values()) for name in _made(node.func.value, texts.values()))
-
-
-def _made(name: str, texts: Collection[str]) -> list[str]:
-    """What may be a class, and the names of what a function of that name says it returns: `return Padded(images)`."""
-    whole = re.compile(rf"^def {name}\(.*?(?=^[^\s)#]|\Z)", re.MULTILINE | re.DOTALL)
-    bodies = [found.group() for text in texts for found in whole.finditer(text)]
-    return [name, *(made for body in bodies for made in _RETURNED.findall(body))]
-
-
-def _is_own_class(name: str, texts: Collection[str]) -> bool:
-    header = re.compile(rf"^class {name}(?:\(\s*(?:object)?\s*\))?:", re.MULTILINE)
-    defining = [text for text in texts if header.search(text)]
-    return bool(defining) and not any("def pin_memory(" in text for text in defining)
+    behind = home.class_behind(call.callee) if call.callee is not None else None
+    if behind is not None:
+        cls = behind[1]
+        return set(cls.bases) <= {"builtins.object"} and cls.method("pin_memory") is None
+    entered = (home, call.target) if call.target is not None else home.function_behind(home.value(node.func))
+    if entered is None:
+        return False
+    there, function = entered
+    return any(_is_own_object(each.value, there, depth - 1) for each in function.returns if each.value is not None)
