@@ -65,6 +65,7 @@ def train(net: nn.Module, inside: torch.utils.data.DataLoader, held_out: torch.u
         ("for x in itertools.islice(inside, 4):", 1),
         ("for i, x in enumerate(batches):\n            if i == 3:\n                break", 1),
         ("for x in torch.randn(4, 8, 3):", 1),
+        ("drawn = next(batches)\n        for name, x in drawn.items():", 1),
         ("for x in inside:\n            break\n        for x in net.parts:", 1),
         ("for x in inside:\n            if net.is_tried_out:\n                break", 0),
         ("if round % 50 == 0:\n            for x in inside:\n                print(x)\n        for x in net.parts:", 1),

@@ -8,7 +8,6 @@ import libcst as cst
 
 from torchlint.analyses.loops.first_iteration import ends_at_once
 from torchlint.semantics.entities import Function, Loop, Role
-from torchlint.semantics.roles import yields_batches
 from torchlint.semantics.tree import last_name, walk
 from torchlint.semantics.values import Kind
 
@@ -20,10 +19,12 @@ _OF_OTHER_LENGTH = frozenset({"islice", "cycle", "take", "range"})
 
 def is_pass_over_data(model: Model, loop: Loop) -> bool:
     """`for x in loader:`, and `for i, (x, y) in enumerate(zip(first, second)):`, but neither `islice(loader, 4)` nor an
-    iterator that somebody has made before, and may have drawn from."""
-    if loop.iterable is None or not loop.iterates.is_(Kind.LOADER, Kind.ITERATOR) or not yields_batches(loop.iterates):
+    iterator that somebody has made before, and may have drawn from; nor `batch.items()`."""
+    if loop.iterable is None or not loop.iterates.is_(Kind.LOADER, Kind.ITERATOR) or ends_at_once(loop):
         return False
-    return not ends_at_once(loop) and not any(_ends_elsewhere(model, node) for node in walk(loop.iterable))
+    named = [*walk(loop.iterable)]
+    has_loader = any(model.value(node).kind is Kind.LOADER for node in named)
+    return has_loader and not any(_ends_elsewhere(model, node) for node in named)
 
 
 def _ends_elsewhere(model: Model, node: cst.CSTNode) -> bool:
