@@ -50,3 +50,24 @@ def test_a_copy_between_two_statements_goes_along(between: str, count: int) -> N
     )
     assert fixed(code, "MEM05", "MEM09").count("with torch.no_grad():") <= count
     assert ("        b = other" in fixed(code, "MEM05", "MEM09")) is (count == 1)
+
+
+@pytest.mark.parametrize(("given", "is_fixed"), [("student(x)", False), ("student(x).detach()", True)])
+def test_what_is_trained_may_go_through_a_function_that_evaluates(given: str, is_fixed: bool) -> None:
+    code = f"""
+        import torch
+        from torch import nn
+
+        def probe(teacher: nn.Module, head: nn.Module, features, x):
+            first, features, second = teacher(x), features.to("cuda"), head(x)
+            print(first.argmax(1), second.argmax(1))
+            return features
+
+        def train(teacher: nn.Module, student: nn.Module, loader, optimizer):
+            for x, y in loader:
+                optimizer.zero_grad()
+                shown = probe(teacher, teacher, {given}, x)
+                (shown.mean() * student.scale).backward()
+                optimizer.step()
+    """
+    assert ("@torch.no_grad()" in fixed(code, "MEM05")) is is_fixed

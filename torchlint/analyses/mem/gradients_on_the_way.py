@@ -1,4 +1,5 @@
-"""Passes that need gradients on the way to their results, of which only other files of the project tell."""
+"""Passes that need gradients on the way to their results, of which only other files of the project tell, and functions
+that let gradients through."""
 
 from __future__ import annotations
 
@@ -8,9 +9,11 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
+from torchlint.analyses.fate import Fate, Tracer
 from torchlint.analyses.mem.keyword_match import methods_elsewhere
 from torchlint.analyses.mem.recorded_passes import takes_gradients
 from torchlint.analyses.modules.parameter_free import module_of
+from torchlint.analyses.single_tensor import carries
 from torchlint.semantics import torch_api
 from torchlint.semantics.values import Kind
 from torchlint.semantics.vocabulary import module_method
@@ -18,6 +21,15 @@ from torchlint.semantics.vocabulary import module_method
 if TYPE_CHECKING:
     from torchlint.semantics.entities import Call, Function, Loop
     from torchlint.semantics.model import Model
+
+
+def is_trained_across(model: Model, tracer: Tracer, function: Function) -> bool:
+    """Whether a backward pass goes through a function to what it is given, as where it copies features that are
+    trained."""
+    bindings = (function.scope.bindings.get(name) for name in function.params)
+    reads = (read for binding in bindings if binding is not None for read in binding.reads)
+    given = [read for read in reads if carries(model.value(read))]
+    return bool(given) and Fate.BACKWARD in tracer.of_expression(*given)
 
 
 def may_need_gradients(model: Model, call: Call, telling: re.Pattern[str]) -> bool:

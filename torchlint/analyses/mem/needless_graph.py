@@ -26,6 +26,7 @@ from torchlint.analyses.mem.evaluation_before import Modes
 from torchlint.analyses.mem.frozen_modules import is_teacher, switches_parameters_off
 from torchlint.analyses.mem.gradients_on_the_way import (
     is_made_to_take_gradients,
+    is_trained_across,
     may_need_gradients,
     reached,
     sends_back_for_others,
@@ -186,6 +187,8 @@ class _Finder:
         fate = self._tracer.of_expression(*(call.node for call in forwards))
         if named and Fate.ESCAPES in fate:
             fate = self._fate_abroad(function, forwards) or fate
+        if is_trained_across(self._model, self._tracer, function):
+            return None
         if Fate.BACKWARD in fate or (not named and self._is_better_in_parts(function, forwards)):
             return None
         if (Fate.ESCAPES in fate and self._calls_back(function)) or self._is_trained_through(function):
