@@ -422,3 +422,15 @@ def test_one_of_two_objects_is_no_module_where_one_of_them_is_none(base: str, co
 def test_dropout_of_a_network_that_is_sampled_is_meant(name: str) -> None:
     code = f"import torch.nn.functional as F\n\nclass {name}(nn.Module):\n    def forward(self, x):\n"
     assert len(found(code + "        return F.dropout(x, p=0.5)\n")) == (name == "Block")
+
+
+@pytest.mark.parametrize(
+    ("around", "count"),
+    [
+        ("# The loss is weighted by its uncertainty, unlike naive Bayes.", 1),
+        ("def monte_carlo(net, x):\n    return [net(x) for _ in range(30)]", 0),
+    ],
+)
+def test_what_a_file_says_elsewhere_keeps_no_dropout_on(around: str, count: int) -> None:
+    code = f"import torch.nn.functional as F\n\n{around}\n\nclass Block(nn.Module):\n    def forward(self, x):\n"
+    assert len(found(code + "        return F.dropout(x, p=0.5)\n")) == count

@@ -29,7 +29,7 @@ _CALLED_OTHERWISE = re.compile(r"(gpytorch|botorch|linear_operator|pyro|keras|te
 _OTHER_FORWARDS = re.compile(r"torch\.distributed(\.| import )rpc\b|\bRemoteModule\b|\bcpp_extension\b")
 _REGISTERING = frozenset({"add_module", "register_module", "parameters", "named_parameters", "_modules"})
 _FLAGS = ("training", "is_training", "train")
-# Names of networks that are run many times over with other parts dropped, to see how much they differ.
+# What tells of networks that are run many times over with other parts dropped, to see how much they differ.
 _KEPT_ON = re.compile(
     r"(?i)(?<![a-z])mc_?d(o|rop(out)?)(?![a-z])|mc_?dropout|monte_?\s?carlo|bayes|uncertaint|stochastic_?forward"
 )
@@ -184,11 +184,13 @@ def _classes_called(model: Model, made: cst.BaseExpression | None) -> Iterator[s
 def unconditional_dropouts(model: Model) -> Iterator[Call]:
     """Functional dropout in a method of a module that does not say whether the module is in training, unless it is to
     go on dropping."""
-    if _KEPT_ON.search(f"{model.path.name} {model.source.text}"):
+    if _KEPT_ON.search(" ".join((model.path.name, *(function.qualname for function in model.functions)))):
         return
     for call in model.calls_to(*_DROPOUTS):
         function = call.function
         if function.cls is None or not function.cls.is_module or not function.params:
+            continue
+        if _KEPT_ON.search(model.code(function.cls.node)):
             continue
         if not call.argument("training", 2).absent or model.grad_enabled(call.node) is False:
             continue  # what drops parts where nothing can be trained means to do so
