@@ -469,9 +469,11 @@ def train(model, optimizer, rows, tokenizer):
         ("tokenizer.pad(examples, return_tensors='pt')", "collate", "", 0),
         ("None", "DataCollatorWithPadding(tokenizer)", "", 0),
         ("torch.stack(examples)", "collate", "", 1),
+        ("tokenizer.pad([ids for ids, _ in examples]), torch.stack([x for _, x in examples])", "collate", "", 1),
+        ("tokenizer.pad([ids for ids, _ in examples]), sounds.pad([x for _, x in examples])", "collate", "", 1),
         ("tokenizer.pad(examples, return_tensors='pt')", "collate", "['ids'].cuda()", 1),
     ],
-    ids=["padded by a tokenizer", "by a collator of transformers", "images", "copied by hand"],
+    ids=["padded by a tokenizer", "by a collator of transformers", "images", "with images", "with sounds", "by hand"],
 )
 def test_words_that_a_framework_copies_are_a_few_bytes(batch: str, collate: str, copied: str, found: int) -> None:
     wrapped = "(" if copied else "accelerator.prepare("

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from torchlint.semantics.model import Model
 
 _TEXT_COLLATOR = re.compile(r"transformers\.(\w+\.)*DataCollator(WithPadding|For(?!.*(Image|Vision))\w+)")
+_GATHERING = frozenset({"torch.stack", "torch.cat", "torch.nn.utils.rnn.pad_sequence"})
 _TOKENIZING = re.compile(
     r"(\w+_)?tokeni[sz]er?|encode(_\w+)?|batch_encode\w*|convert_tokens_to_ids|texts?_to_\w+|numericali[sz]e"
 )
@@ -35,12 +36,18 @@ def pads_tokens(collate: Argument, model: Model) -> bool:
     if isinstance(collate.node, cst.Call) and _makes_collator(model.call(collate.node)):
         return True
     found = [function for node in collate.value.origins if (function := model.function_of(node)) is not None]
-    return any(_pads(call) or _makes_collator(call) for function in found for call in function.calls)
+    calls = [call for function in found for call in function.calls]
+    return any(_pads(call) or _makes_collator(call) for call in calls) and not any(map(_gathers_others, calls))
 
 
 def _pads(call: Call) -> bool:
     """`tokenizer.pad(examples, return_tensors="pt")`"""
     return call.method == "pad" and "tokenizer" in last_name(call.receiver).lower()
+
+
+def _gathers_others(call: Call) -> bool:
+    """`torch.stack(images)`, `feature_extractor.pad(sounds)`: more than words."""
+    return call.callee in _GATHERING or (call.method == "pad" and not _pads(call))
 
 
 def _makes_collator(call: Call) -> bool:
