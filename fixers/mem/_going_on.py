@@ -10,6 +10,7 @@ import libcst as cst
 
 from torchlint.analyses.fate import Fate, fate_of
 from torchlint.analyses.once import once_for_each
+from torchlint.analyses.single_tensor import is_graphless
 from torchlint.analyses.variable_wrapper import VARIABLE
 from torchlint.semantics.dataflow import reaches
 from torchlint.semantics.tree import walk
@@ -196,7 +197,8 @@ def _only_hand_on(
             return False
         if not is_copy and not all(_only_computes(call, made, model) for call in calls):
             return False
-        targets, unwanted = {*written(line, model)}, Fate.BACKWARD if is_copy else Fate.BACKWARD | Fate.ESCAPES
+        has_no_graph = is_copy and is_graphless(model.value(value))
+        targets, unwanted = {*written(line, model)}, Fate.BACKWARD if has_no_graph else Fate.BACKWARD | Fate.ESCAPES
         for target in targets:
             inside = all(taken & {*model.ancestors(read)} for read in target.reads)
             if not inside and fate_of(model, target) & unwanted:

@@ -71,3 +71,12 @@ def test_what_is_trained_may_go_through_a_function_that_evaluates(given: str, is
                 optimizer.step()
     """
     assert ("@torch.no_grad()" in fixed(code, "MEM05")) is is_fixed
+
+
+@pytest.mark.parametrize(("copied", "count"), [("features.to('cpu')", 2), ("other.to('cpu')", 1)])
+def test_a_copy_of_what_may_be_trained_elsewhere_does_not_go_along(copied: str, count: int) -> None:
+    code = SETUP + "G, D = nn.Linear(3, 4), nn.Linear(4, 1)\nfixed, other = torch.randn(2, 3), torch.randn(2, 4)\n"
+    code += "def steps(features):\n    for step in range(4):\n        opt.zero_grad()\n"
+    code += "        D(G(torch.randn(2, 3))).mean().backward()\n        opt.step()\n"
+    code += f"        a = G(fixed)\n        b = {copied}\n        c = D(other)\n        print(a.argmax(), c.argmax())\n"
+    assert fixed(code + "    return b\n", "MEM05", "MEM09").count("with torch.no_grad():") == count
