@@ -75,6 +75,9 @@ class Told(nn.Module):
     def dropped(self, x, training):
         return F.dropout(x, 0.5, training)
 
+    def sampled(self, x, sampling=False):
+        return self.drop(x) if sampling else x
+
     def forward(self, x, training=False):
         x = {first}
         if training:
@@ -108,6 +111,8 @@ net.eval()
         ("nn.BatchNorm1d(3)", "self.embed(x)", "x", 1),
         ("nn.Identity()", "self.dropped(x, training)", "x", 0),
         ("nn.Identity()", "self.dropped(x, self.training)", "x", 1),
+        ("nn.Identity()", "self.sampled(x) + self.sampled(x, False)", "x", 0),
+        ("nn.Identity()", "self.sampled(x) + self.sampled(x, True)", "x", 1),
     ],
 )
 def test_a_pass_that_leaves_out_its_layers_needs_no_switch(norm: str, result: str, given: str, count: int) -> None:

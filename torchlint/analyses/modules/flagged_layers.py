@@ -12,6 +12,8 @@ if TYPE_CHECKING:
     from torchlint.semantics.entities import Call, Function
     from torchlint.semantics.model import Model
 
+    _Key = tuple[Function, frozenset[tuple[str, object, object]]]
+
 
 def comes_to_none(model: Model, call: Call) -> bool:
     """Whether a pass leaves out all layers of the network for which its mode makes a difference, as those under
@@ -23,10 +25,10 @@ def comes_to_none(model: Model, call: Call) -> bool:
     home = found[0]
     given = parameters_of(model, call, home, forward, {})
     has_layers = any(_is_layer(home, part) for part in forward.calls)
-    return has_layers and not _comes_to_layer(home, forward, given, {forward})
+    return has_layers and not _comes_to_layer(home, forward, given, {_key(forward, given)})
 
 
-def _comes_to_layer(model: Model, function: Function, given: Given, entered: set[Function]) -> bool:
+def _comes_to_layer(model: Model, function: Function, given: Given, entered: set[_Key]) -> bool:
     """Whether a function runs such a layer, here or in what it calls."""
     for call in function.calls:
         if is_ruled_out(model, call, given):
@@ -34,11 +36,19 @@ def _comes_to_layer(model: Model, function: Function, given: Given, entered: set
         if _is_layer(model, call):
             return True
         home, target = (model, call.target) if call.target is not None else model.elsewhere(call) or (model, None)
-        if target is not None and target not in entered:
-            entered.add(target)
-            if _comes_to_layer(home, target, parameters_of(model, call, home, target, given), entered):
+        if target is None:
+            continue
+        told = parameters_of(model, call, home, target, given)
+        key = _key(target, told)
+        if key not in entered:
+            entered.add(key)
+            if _comes_to_layer(home, target, told, entered):
                 return True
     return False
+
+
+def _key(function: Function, given: Given) -> _Key:
+    return function, frozenset((name, value.kind, value.constant) for name, value in given.items())
 
 
 def _is_layer(model: Model, call: Call) -> bool:
