@@ -389,17 +389,17 @@ class DeviceQueue:
             return True
         if callee.startswith("torch.linalg."):
             return _LINALG_WITHOUT_WAIT.match(callee) is None
-        return call.method in ("to", "cuda") and self._copies(call)
+        return call.method in ("to", "cuda", "copy_") and self._copies(call)
 
     @staticmethod
     def _copies(call: Call) -> bool:
         """Between host and device, and not in the background: the host waits for its end."""
-        source, target = call.receiver_value, call.value
+        source = call.argument("other", 0).value if call.method == "copy_" else call.receiver_value
         if source.kind is Kind.MODULE or any(
             arg.keyword is not None and arg.keyword.value == "non_blocking" for arg in call.arguments
         ):
             return False
-        return source.place is not target.place and target.place is not Place.UNKNOWN
+        return call.value.place not in (source.place, Place.UNKNOWN)
 
     @staticmethod
     def _is_torch(call: Call) -> bool:
