@@ -13,7 +13,7 @@ from torchlint.semantics.tree import walk
 from torchlint.semantics.values import Grad, Kind, Place, Value
 
 # Names and strings of a program that is run for what comes of it.
-_WORK = re.compile(r"^(backward|step|open|argv)$|optim|DataLoader|load|read|argparse|parse_args|cuda")
+_WORK = re.compile(r"^(backward|step|open|argv)$|optim|DataLoader|load|read|argparse|parse_args")
 
 
 def calls_of_self_test(module: cst.Module) -> frozenset[cst.CSTNode]:
