@@ -7,7 +7,11 @@ from pathlib import Path
 import pytest
 
 from tests.support import findings
+from torchlint.config import Settings
+from torchlint.engine import lint
 from torchlint.files.test_code import is_test_code
+from torchlint.semantics.project import Project
+from torchlint.source import Source
 
 UNITTEST = "import unittest\n\nclass TestNet(unittest.TestCase):\n    def test_shape(self):\n        self.check()\n"
 PLAIN = "def test_shape():\n    assert net(3) == 3\n"
@@ -77,3 +81,12 @@ def test_values_are_compared_in_a_test_whatever_they_are_read_with() -> None:
         assert [finding.line for finding in findings(text, "TRAIN10", path="tests/test_net.py")] == lines
         assert [finding.line for finding in findings(text, "TRAIN10", path="net.py")] == [6]
         assert findings(text, "TRAIN11", path="tests/test_net.py") == []
+
+
+def test_a_folder_above_the_project_says_nothing(tmp_path: Path) -> None:
+    project = tmp_path / "tests" / "project"
+    (project / "tests").mkdir(parents=True)
+    (project / "pyproject.toml").touch()
+    for file, count in ((project / "noise.py", 1), (project / "tests" / "noise.py", 0)):
+        file.write_text("import pytest\nimport torch\nnoise = torch.zeros(3).to('cuda')\n")
+        assert len(lint(Source.read(file), Settings.selecting("XFER01"), project=Project())) == count

@@ -7,11 +7,12 @@ finding of family LINT.
 
 from __future__ import annotations
 
+import os
 import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from functools import cache
+from functools import cache, cached_property
 from itertools import pairwise
 from pathlib import Path
 from time import perf_counter
@@ -103,8 +104,9 @@ class _Run:
         selected = [rules[code] for code in sorted(codes) if code in rules]
         mentions = cache(self.source.text.__contains__)  # many rules have the same triggers
         triggered = [rule for rule in selected if any(map(mentions, rule.triggers))]
-        is_test = is_test_code(self.source.path, self.source.text)
-        triggered = [rule for rule in triggered if not (self._is_needless(rule) or (is_test and rule.is_about_speed()))]
+        triggered = [rule for rule in triggered if not self._is_needless(rule)]
+        if self._is_test_code:
+            triggered = [rule for rule in triggered if rule.runs_on_tests()]
         try:
             found = list(self._run(triggered)) if triggered else self._only_syntax()
         except _StopError as stop:
@@ -113,6 +115,12 @@ class _Run:
         for keep in self._filters(codes, {rule.code for rule in selected}):
             found = keep(found)
         return found
+
+    @cached_property
+    def _is_test_code(self) -> bool:
+        path = self.source.path
+        below = self.project.path_below_root(os.path.abspath(path)) if self.project is not None else path
+        return is_test_code(Path(below), self.source.text)
 
     def _is_needless(self, rule: type[Rule]) -> bool:
         """Whether the project runs with no torch but those that do by themselves what the rule asks for."""
@@ -163,7 +171,7 @@ class _Run:
         for rule in rules:
             try:
                 with self._timed(rule.code):
-                    reports = [report for report in rule().check(model) if not self._runs_without(report.needs_torch)]
+                    reports = [report for report in rule().check(model) if self._is_finding(report)]
                     found = [(report, self._finding(rule, report, model)) for report in reports]
             except SourceMismatchError:
                 raise
@@ -261,6 +269,9 @@ class _Run:
         why = f"it needs torch {needed}, and {older}"
         why = f"{fix.why.rstrip('.')}; {why}" if fix.why else why
         return replace(fix, applicability=Applicability.DISPLAY, why=why)
+
+    def _is_finding(self, report: Report) -> bool:
+        return (report.in_tests or not self._is_test_code) and not self._runs_without(report.needs_torch)
 
     def _runs_without(self, needed: str) -> bool:
         """Whether the file is to run with an older torch than that, too."""

@@ -56,7 +56,8 @@ class Report:
     `facts` is what its fixer needs. `chain` tells the reader why, in the order in which the code runs; where a rule
     gives none, the engine asks the model how the value at `node` came about. `needs_torch`: the oldest torch release
     with which it is a finding; where the project runs with an older one, it is none. `severity`: where this finding
-    weighs more or less than others of the rule; the settings go before it.
+    weighs more or less than others of the rule; the settings go before it. `in_tests`: whether it is a finding in test
+    code, too.
     """
 
     node: cst.CSTNode
@@ -66,6 +67,7 @@ class Report:
     chain: tuple[Fact, ...] = ()
     needs_torch: str = ""
     severity: Severity | None = None
+    in_tests: bool = True
 
 
 class Rule(ABC):
@@ -75,7 +77,7 @@ class Rule(ABC):
     `severity`: of its findings, unless they say otherwise; of the family unless a rule says otherwise.
     `whole_function`: a finding speaks of a loop or a function, so any change in the function may have brought it about.
     `accelerator`: it matters on a GPU only; of the family unless a rule says otherwise.
-    `speed`: it is about time and memory alone, and says nothing in tests; of the family unless a rule says otherwise.
+    `in_tests`: it is run on test code, too; unless a rule says otherwise, not if its family is about time and memory.
     `needs_torch`: the oldest torch release in which the remedy exists. With an older `target-torch` the rule is off;
     where the project asks for an older one, its fixes are only shown.
     `needless_since`: the first torch release that does by itself what the rule asks for. With that or a newer
@@ -92,7 +94,7 @@ class Rule(ABC):
     severity: ClassVar[Severity | None] = None
     whole_function: ClassVar[bool] = False
     accelerator: ClassVar[bool | None] = None
-    speed: ClassVar[bool | None] = None
+    in_tests: ClassVar[bool | None] = None
     needs_torch: ClassVar[str] = ""
     needless_since: ClassVar[str] = ""
     plugin: ClassVar[Path | None] = None
@@ -114,8 +116,8 @@ class Rule(ABC):
         return cls.family() in _ACCELERATOR_FAMILIES if cls.accelerator is None else cls.accelerator
 
     @classmethod
-    def is_about_speed(cls) -> bool:
-        return cls.family() in _SPEED_FAMILIES if cls.speed is None else cls.speed
+    def runs_on_tests(cls) -> bool:
+        return cls.family() not in _SPEED_FAMILIES if cls.in_tests is None else cls.in_tests
 
     @classmethod
     def page(cls) -> str:

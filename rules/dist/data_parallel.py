@@ -83,6 +83,7 @@ class DataParallel(Rule):
     code = "DIST01"
     name = "data-parallel"
     triggers = ("DataParallel", "data_parallel")
+    in_tests = False
 
     def check(self, model: Model) -> Iterator[Report]:
         from torchlint.analyses.dist.replication import replications

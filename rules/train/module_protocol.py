@@ -82,16 +82,15 @@ class ModuleProtocol(Rule):
 
     def check(self, model: Model) -> Iterator[Report]:
         from torchlint.analyses.train.module_protocol import direct_forwards, hidden_modules, unconditional_dropouts
-        from torchlint.files.test_code import is_test_code
 
-        is_test = is_test_code(model.path, model.source.text)  # which may mean `forward` and nothing around it
-        for call in () if is_test else direct_forwards(model):
+        for call in direct_forwards(model):
             receiver = model.code(call.receiver) if call.receiver is not None else "x"
             known = call.receiver_value.ref is not None
             message = (
                 f"`{receiver}.forward(...)` skips the hooks of the module and what wraps it. Call `{receiver}(...)`."
             )
-            yield Report(call.node, message, Confidence.CERTAIN if known else Confidence.LIKELY, ("forward", call))
+            confidence = Confidence.CERTAIN if known else Confidence.LIKELY
+            yield Report(call.node, message, confidence, ("forward", call), in_tests=False)  # tests may mean `forward`
         for call in unconditional_dropouts(model):
             owner = call.function.params[0]
             message = (

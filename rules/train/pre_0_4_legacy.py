@@ -95,7 +95,6 @@ class PreTorch04Legacy(Rule):
             wrapper_of,
             wrappers,
         )
-        from torchlint.files.test_code import is_test_code
 
         for wrapper in wrappers(model):
             message = _wrapper_message(wrapper, model)
@@ -109,13 +108,11 @@ class PreTorch04Legacy(Rule):
         for node in volatile_writes(model):
             message = f"`{model.code(node)}` has no effect since torch 0.4. {_NO_GRAD}"
             yield Report(node, message, severity=Severity.ERROR)
-        is_test = is_test_code(model.path, model.source.text)  # which compares the values, and is done with them
         for read in data_reads(model):
-            if is_test and read.use.value != "element":
-                continue
             confidence = Confidence.CERTAIN if read.certain else Confidence.LIKELY
             severity = _READ_SEVERITY.get(read.use.value)
-            yield Report(read.node, _read_message(read, model), confidence, read, severity=severity)
+            raises = read.use.value == "element"  # whereas a test compares other values, and is done with them
+            yield Report(read.node, _read_message(read, model), confidence, read, severity=severity, in_tests=raises)
 
 
 _NO_GRAD = "Run what needs no gradients under `torch.no_grad()`."

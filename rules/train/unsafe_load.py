@@ -73,12 +73,12 @@ class UnsafeLoad(Rule):
     severity = Severity.WARNING
     needs_torch = "1.13"
     needless_since = "2.6"
+    in_tests = False
 
     def check(self, model: Model) -> Iterator[Report]:
         from torchlint.analyses.train.checkpoints import unsafe_loads
-        from torchlint.files.test_code import is_test_code
 
-        for load in () if is_test_code(model.path, model.source.text) else unsafe_loads(model):
+        for load in unsafe_loads(model):
             yield Report(load.call.node, _MESSAGES[load.content.value], facts=load, chain=_chain(load))
 
 

@@ -125,7 +125,7 @@ SILENT = [
     pytest.param(
         "from torch_geometric.nn import DataParallel as Graphs\nmodel = Graphs(model)", id="N6 lists of graphs"
     ),
-    pytest.param("def test_replicas():\n    model = nn.DataParallel(nn.Linear(1, 1))", id="N8 test"),
+    pytest.param("def test_replicas():\n    model = nn.DataParallel(nn.Linear(1, 1))\n    assert model", id="N8 test"),
     pytest.param("class Mine:\n    pass\n\n\nDataParallel = Mine\nDataParallel()", id="another class of that name"),
     pytest.param(
         """

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 import libcst as cst
 
 from torchlint.analyses.conditions import conditions
-from torchlint.files.test_code import is_test_code
 from torchlint.semantics.dataflow import reaches
 from torchlint.semantics.tree import walk
 from torchlint.semantics.values import Kind
@@ -50,7 +49,7 @@ def replications(model: Model) -> Iterator[Replication]:
             if name == _CLASS and cls in used:
                 yield Replication(base.value, "subclass", cls.name)
     for call in model.calls:
-        if (name := _derived_elsewhere(call, model)) is not None and not _is_test(call, model):
+        if (name := _derived_elsewhere(call, model)) is not None:
             yield Replication(call.node, "subclass", name)
     for call in model.calls_to(_CLASS, _FUNCTION, "functools.partial"):
         if call.callee == "functools.partial":
@@ -61,7 +60,7 @@ def replications(model: Model) -> Iterator[Replication]:
             form, wrapped = _form(call), _wrapped(call.argument("module", 0), model)
         if form == "single" and _THROUGH.search(model.source.text):
             form = "reached"
-        if _is_test(call, model) or _advised_against(call, model) or _is_without_gpu(call, model):
+        if _advised_against(call, model) or _is_without_gpu(call, model):
             continue
         if form == "single" and _is_for_several(call, model):
             continue
@@ -111,12 +110,6 @@ def _wrapped(module: Argument, model: Model) -> str:
         return "the model"
     code = model.code(module.node)
     return f"`{code}`" if len(code) <= _LONGEST_NAME and "\n" not in code else "the model"
-
-
-def _is_test(call: Call, model: Model) -> bool:
-    """Code that tests data parallelism itself."""
-    is_in_test = model.path.name.startswith("test_") and call.function.name.startswith("test")
-    return is_in_test or is_test_code(model.path, model.source.text)
 
 
 def _is_never_run(call: Call, model: Model) -> bool:
