@@ -10,7 +10,8 @@ from torchlint.fixers._pinning import pinning
 
 from torchlint.analyses.devices.moves import moves_to_accelerator
 from torchlint.analyses.sync.round_trips import round_trips
-from torchlint.analyses.xfer.copies import blocking_copies, flag_of
+from torchlint.analyses.xfer.copies import blocking_copies
+from torchlint.analyses.xfer.waiting import flag_of
 from torchlint.edits.rewriter import Rewriter
 from torchlint.finding import Applicability, FileEdits, Fix
 from torchlint.rule import NoFixError

@@ -22,7 +22,12 @@ print(time.time() - start)
     ("copy", "how", "count"),
     [
         ("out = to_host(out)", "", 0),
-        ("out = to_host(out)", ", non_blocking=True", 1),
+        ("out = to_host(out)", ", non_blocking=True", 0),  # not into memory that can be swapped out
+        ("out = to_host(out)", ", non_blocking=False", 0),
+        ("out = torch.empty(2, 3).pin_memory().copy_(out, non_blocking=True)", "", 1),
+        ("out = torch.empty(2, 3, pin_memory=True).copy_(out, True)", "", 1),
+        ("out = torch.empty(2, 3).pin_memory().copy_(out)", "", 0),
+        ("x.copy_(torch.ones(2, 4).pin_memory(), True)", "", 1),
         ("out = torch.empty(2, 3).copy_(out)", "", 0),
         ("out = torch.empty(2, 3, device='cuda').copy_(out)", "", 1),
         ("x.copy_(torch.ones(2, 4))", "", 0),

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 import libcst as cst
 
 from torchlint.analyses.time.array_results import may_hand_back_arrays
+from torchlint.analyses.xfer.waiting import waits_for_copy
 from torchlint.semantics import vocabulary as words
 from torchlint.semantics.entities import Call, Function, Loop, Role
 from torchlint.semantics.transfer import element_of
@@ -389,17 +390,7 @@ class DeviceQueue:
             return True
         if callee.startswith("torch.linalg."):
             return _LINALG_WITHOUT_WAIT.match(callee) is None
-        return call.method in ("to", "cuda", "copy_") and self._copies(call)
-
-    @staticmethod
-    def _copies(call: Call) -> bool:
-        """Between host and device, and not in the background: the host waits for its end."""
-        source = call.argument("other", 0).value if call.method == "copy_" else call.receiver_value
-        if source.kind is Kind.MODULE or any(
-            arg.keyword is not None and arg.keyword.value == "non_blocking" for arg in call.arguments
-        ):
-            return False
-        return call.value.place not in (source.place, Place.UNKNOWN)
+        return waits_for_copy(call)
 
     @staticmethod
     def _is_torch(call: Call) -> bool:

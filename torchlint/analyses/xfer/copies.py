@@ -15,6 +15,7 @@ from torchlint.analyses.loading.loaders import Loader, loaders
 from torchlint.analyses.loading.pinnable import are_left_alone
 from torchlint.analyses.once import once
 from torchlint.analyses.tensor_writes import Written, written_at
+from torchlint.analyses.xfer.waiting import flag_of
 from torchlint.finding import Confidence
 from torchlint.semantics.dataflow import parameter_of_function, unfilled_default, writes_reaching
 from torchlint.semantics.handed import made_elsewhere
@@ -194,11 +195,6 @@ def _waits(call: Call, model: Model) -> bool:
     """Whether a copy is not asked to go on in the background, and is not what the program measures."""
     flag = flag_of(call)
     return not (flag.hidden or (flag.given and flag.value.constant is not False) or _is_timed(call, model))
-
-
-def flag_of(call: Call) -> Argument:
-    """The argument of a copy that says whether the host waits."""
-    return call.argument("non_blocking", 1 if call.method == "cuda" else 2)
 
 
 # -- writes on the host ----------------------------------------------------------------------------------------------
