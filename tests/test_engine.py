@@ -44,6 +44,23 @@ def test_a_finding_says_where_and_what(planted: PlantedRule) -> None:
     assert found.fix == Fix((Edit(found.start, found.start + 11, "torch.ones"),), Applicability.SAFE)
 
 
+@pytest.mark.parametrize(
+    ("around", "count"),
+    [
+        ("if False:", 0),
+        ("if step and 0:", 0),
+        ("if not step or False:", 1),
+        ("if step and True:", 1),
+        ("if True:\n    print()\nelse:", 0),
+        ("while step:\n    if True:\n        continue", 0),
+        ("while step:\n    if 0:\n        continue", 1),
+    ],
+)
+def test_what_never_runs_is_let_alone(planted: PlantedRule, around: str, count: int) -> None:
+    source = Source.from_text(f"import torch\nstep = len(sys.argv)\n{around}\n    torch.zeros(3)\n")
+    assert len(lint(source, planted.settings)) == count
+
+
 def test_a_finding_in_a_notebook_names_the_cell(planted: PlantedRule) -> None:
     source = Source.from_bytes(notebook("import torch", ["!ls\n", "torch.zeros(3)"]), Path("a.ipynb"))
     (found,) = lint(source, planted.settings)

@@ -171,7 +171,7 @@ class _Run:
         for rule in rules:
             try:
                 with self._timed(rule.code):
-                    reports = [report for report in rule().check(model) if self._is_finding(report)]
+                    reports = [report for report in rule().check(model) if self._is_finding(report, model)]
                     found = [(report, self._finding(rule, report, model)) for report in reports]
             except SourceMismatchError:
                 raise
@@ -270,8 +270,10 @@ class _Run:
         why = f"{fix.why.rstrip('.')}; {why}" if fix.why else why
         return replace(fix, applicability=Applicability.DISPLAY, why=why)
 
-    def _is_finding(self, report: Report) -> bool:
-        return (report.in_tests or not self._is_test_code) and not self._runs_without(report.needs_torch)
+    def _is_finding(self, report: Report, model: Model) -> bool:
+        if self._runs_without(report.needs_torch) or model.never_runs(report.node):
+            return False
+        return report.in_tests or not self._is_test_code
 
     def _runs_without(self, needed: str) -> bool:
         """Whether the file is to run with an older torch than that, too."""

@@ -60,6 +60,29 @@ def _sides(test: cst.BaseExpression, operator: type[cst.BaseBooleanOp]) -> Itera
         yield test
 
 
+def never_holds(guard: Guard) -> bool:
+    """`if False and step > 1:` around what somebody has switched off."""
+    holds = _truth(guard.test) if guard.test is not None else None
+    return holds is not None and holds is (guard.branch != "body")
+
+
+def _truth(test: cst.BaseExpression) -> bool | None:
+    """Of a test that is written out: `0`, `not True`, `False and ...`."""
+    match test:
+        case cst.Name(value="True" | "False" as value):
+            return value == "True"
+        case cst.Integer():
+            return test.evaluated_value != 0
+        case cst.UnaryOperation(operator=cst.Not(), expression=inner):
+            holds = _truth(inner)
+            return None if holds is None else not holds
+        case cst.BooleanOperation(operator=operator):
+            decides = isinstance(operator, cst.Or)
+            parts = {_truth(part) for part in (test.left, test.right)}
+            return decides if decides in parts else (None if None in parts else not decides)
+    return None
+
+
 class Guards:
     """The guards of the nodes of one file. What is asked again and again is worked out once."""
 

@@ -25,7 +25,7 @@ from torchlint.semantics.collecting import collect
 from torchlint.semantics.effects import EffectTable, classify
 from torchlint.semantics.entities import Binding, Call, Class, Effects, Function, Guard, Loop, Scope
 from torchlint.semantics.evaluate import Evaluator
-from torchlint.semantics.guards import Guards
+from torchlint.semantics.guards import Guards, never_holds
 from torchlint.semantics.names import Names
 from torchlint.semantics.regions import Switch
 from torchlint.semantics.roles import RoleFinder
@@ -361,6 +361,10 @@ class Model:
     def guards(self, node: cst.CSTNode, inside: Loop | None = None) -> list[Guard]:
         """Conditions between the node and the loop `inside` (or its function), innermost first."""
         return list(self._guards.around(node, inside))
+
+    def never_runs(self, node: cst.CSTNode) -> bool:
+        """Whether a node stands under `if False:`, in its function."""
+        return any(map(never_holds, self.guards(node)))
 
     def is_log_gated(self, node: cst.CSTNode) -> bool:
         """Whether the node runs only at some iterations of its innermost loop: every n steps, or when logging is on."""

@@ -28,9 +28,19 @@ for step in range(10):
         ("if step > 1 and False:", "", 0),
         ("if False or step > 1:", "", 1),
         ("if step > 1:", "", 1),
+        ("if 0:", "", 0),
+        ("if not True:", "", 0),
+        ("if True:\n        pass\n    else:", "", 0),
         ("if False:", "print(end - start)", 1),
         ("if False:", "else:\n        print(end - start)", 1),
     ],
 )
 def test_a_time_under_a_test_that_never_holds(test: str, other: str, count: int) -> None:
     assert len(findings(SETUP + TIMED.format(test=test, other=other), "TIME01")) == count
+
+
+@pytest.mark.parametrize(("test", "count"), [("if False:", 0), ("if step % 2:", 1)])
+def test_a_difference_that_is_only_read_there(test: str, count: int) -> None:
+    timed = TIMED.replace("end = time.time()\n", "seconds = time.time() - start\n").replace("seconds[0] = ", "")
+    code = timed.replace("end - start", "seconds").format(test=test, other="")
+    assert len(findings(SETUP + code, "TIME01")) == count

@@ -8,11 +8,10 @@ import libcst as cst
 
 from torchlint.analyses.loops.housekeeping import CLOCKS
 from torchlint.semantics.dataflow import reaches, writes_reaching
-from torchlint.semantics.guards import conjuncts
 from torchlint.semantics.tree import walk
 
 if TYPE_CHECKING:
-    from torchlint.semantics.entities import Binding, Call, Function, Guard
+    from torchlint.semantics.entities import Binding, Call, Function
     from torchlint.semantics.model import Model
 
 
@@ -70,7 +69,7 @@ def _returned(function: Function) -> cst.BaseExpression | None:
 
 def is_reported(model: Model, difference: cst.CSTNode) -> bool:
     """Whether a time is printed, kept or handed on, and not only compared with a limit, or left in `if False:`."""
-    if any(_never_holds(guard) for guard in model.guards(difference)):
+    if model.never_runs(difference):
         return False
     node: cst.CSTNode = difference
     for above in model.ancestors(difference):
@@ -90,18 +89,14 @@ def is_reported(model: Model, difference: cst.CSTNode) -> bool:
     return node is not difference
 
 
-def _never_holds(guard: Guard) -> bool:
-    """`if False and step > 1:` around what somebody has switched off."""
-    parts = conjuncts(guard.test) if guard.branch == "body" and guard.test is not None else ()
-    return any(isinstance(part, cst.Name) and part.value == "False" for part in parts)
-
-
 def _is_read(model: Model, name: cst.Name) -> bool:
     binding = model.binding(name)
     if binding is None:
         return False
     return any(
-        read is not name and reaches(model, binding, name, read) and not _is_compared(model, read)
+        read is not name
+        and reaches(model, binding, name, read)
+        and not (_is_compared(model, read) or model.never_runs(read))
         for read in binding.reads
     )
 
