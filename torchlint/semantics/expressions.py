@@ -148,7 +148,7 @@ class Expressions(Lookup, ABC):
             case Kind.MODULE if owner.ref in ("torch.nn.ParameterList", "torch.nn.ParameterDict"):
                 return transfer.element_of(owner.but(kind=Kind.PARAMETERS))
             case Kind.MODULE if owner.element is not None and index is not None:
-                return transfer.element_of(owner)
+                return owner.element.but(place=owner.place)
             case Kind.BATCH | Kind.ARRAY | Kind.MODULE | Kind.PARAMETERS:
                 return owner
             case Kind.DICT:

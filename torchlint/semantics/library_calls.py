@@ -147,8 +147,10 @@ class LibraryCalls(Expressions):
             option = given.get("pin_memory")
             is_pinned = option is not None and option.constant is True
             return Value(kind, ref=name, pinned=is_pinned, origins=origins)
-        held = self.elements(first) if name == "torch.nn.ModuleList" and first is not None else UNKNOWN
-        return Value(kind, ref=name, element=held if held.kind is Kind.MODULE else None, origins=origins)
+        held = None
+        if first is not None and name in ("torch.nn.ModuleList", "torch.nn.ModuleDict"):
+            held = first.element if first.kind is Kind.DICT else self.elements(first)
+        return Value(kind, ref=name, element=held if held and held.kind is Kind.MODULE else None, origins=origins)
 
     def _receive(self, call: Call) -> None:
         """`all_gather_object(found, mine)` puts what other processes have into a list."""

@@ -108,6 +108,10 @@ class MethodCalls(LibraryCalls):
             elif method == "to" and given.positional:
                 place = transfer.place_of_target(given.positional[0]) or place
             return receiver.but(place=place)
+        if receiver.ref == "torch.nn.ModuleDict" and method in ("items", "values"):
+            part = receiver if receiver.element is None else receiver.element.but(place=receiver.place)
+            parts = Value(Kind.ITERATOR, element=part)
+            return _named(parts) if method == "items" else parts
         if method in _PARTS_OF_MODULES:
             parts = _parts_of_module(method.removeprefix("named_"), receiver.place)
             return _named(parts) if method.startswith("named_") else parts

@@ -115,6 +115,8 @@ def element_of(value: Value) -> Value:
         case Kind.MODULE:
             if value.ref == "torch.nn.ParameterList":
                 return _parameter(value.place)
+            if value.ref == "torch.nn.ModuleDict":
+                return STRING
             return value.element.but(place=value.place) if value.element is not None else Value(Kind.MODULE)
         case Kind.DICT:
             return STRING if value.known_fields else UNKNOWN

@@ -153,6 +153,8 @@ net = Net(json.load(open('options.json'))['rate'])
     + LOOP,
     "a recurrent network with dropout between its layers": "net = nn.LSTM(4, 3, 2, dropout=0.5)\n"
     + LOOP.replace("net(x)", "net(x)[0]"),
+    "attention with dropout": "net = nn.MultiheadAttention(4, 1, dropout=0.1)\n"
+    + LOOP.replace("net(x)", "net(x, x, x)[0]"),
     "a network of torchvision": "import torchvision\n\nnet = torchvision.models.resnet18(num_classes=3)\n" + LOOP,
     "a wrapped network": "net = nn.DataParallel(net)\n" + LOOP,
     "one function for both phases": """\
@@ -248,6 +250,7 @@ LOOK_ALIKES = {
     "dropout of nothing": "net = nn.Sequential(nn.Linear(4, 3), nn.Dropout(0.0))\n" + LOOP,
     "dropout on a recurrent network of one layer": "net = nn.LSTM(4, 3, dropout=0.5)\n"
     + LOOP.replace("net(x)", "net(x)[0]"),
+    "attention without dropout": "net = nn.MultiheadAttention(4, 1)\n" + LOOP.replace("net(x)", "net(x, x, x)[0]"),
     "batch norm without statistics": "net = nn.Sequential(nn.BatchNorm1d(4, track_running_stats=False))\n" + LOOP,
     "a network out of sight": "net = torch.hub.load('somewhere', 'net')\n" + LOOP,
     "the features of a network without dropout in them": "import torchvision\n\nvgg = torchvision.models.vgg16()\n"

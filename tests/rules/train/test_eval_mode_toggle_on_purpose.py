@@ -62,9 +62,20 @@ def test_training_mode_that_undoes_evaluation_mode_is_not(first: str, count: int
 
 
 TOLD = """\
+class Sampled(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.linear = nn.Linear(3, 3)
+        self.drop = nn.Dropout(0.5)
+
+    def forward(self, x, sampling=False):
+        return self.drop(self.linear(x)) if sampling else self.linear(x)
+
 class Told(nn.Module):
     def __init__(self):
         super().__init__()
+        self.inner = Sampled()
+        self.heads = nn.ModuleDict({{"a": nn.Sequential(nn.Linear(3, 3), nn.Dropout(0.5))}})
         self.linear = nn.Linear(4, 3)
         self.drop = nn.Dropout(0.5)
         self.norm = {norm}
@@ -113,9 +124,44 @@ net.eval()
         ("nn.Identity()", "self.dropped(x, self.training)", "x", 1),
         ("nn.Identity()", "self.sampled(x) + self.sampled(x, False)", "x", 0),
         ("nn.Identity()", "self.sampled(x) + self.sampled(x, True)", "x", 1),
+        ("nn.Identity()", "self.inner(x)", "x", 0),
+        ("nn.Identity()", "self.inner(x, training)", "x", 0),
+        ("nn.Identity()", "self.inner(x, not training)", "x", 1),
+        ("nn.Identity()", "sum(head(x) for head in self.heads.values())", "x", 1),
+        ("nn.Identity()", "sum(head(x) for _, head in self.heads.items())", "x", 1),
+        ("nn.Identity()", "torch.utils.checkpoint.checkpoint(self.heads['a'], x)", "x", 1),
     ],
 )
 def test_a_pass_that_leaves_out_its_layers_needs_no_switch(norm: str, result: str, given: str, count: int) -> None:
     first = "self.linear(x)" if "embed" in result else "self.norm(self.linear(x))"
     code = TOLD.format(norm=norm, first=first, result=result, given=given)
     assert len(findings(SETUP + code, "TRAIN04")) == count
+
+
+GENERATED = """\
+made = nn.Sequential(nn.Linear(4, 3), {layer}(3))
+noise = torch.randn(8, 4)
+for epoch in range(3):
+    for x, y in train_loader:
+        opt.zero_grad()
+        F.cross_entropy(made(torch.randn(2, 4)), y).backward()
+        opt.step()
+    with torch.no_grad():
+        print(made({given}))
+
+def check(net):
+    net.eval()
+"""
+
+
+@pytest.mark.parametrize(
+    ("layer", "given", "count"),
+    [
+        ("nn.BatchNorm1d", "noise", 0),
+        ("nn.BatchNorm1d", "torch.randn(8, 4)", 0),
+        ("nn.BatchNorm1d", "next(iter(test_loader))[0]", 1),
+        ("nn.Dropout", "noise", 1),
+    ],
+)
+def test_what_is_made_of_noise_is_normalised_as_in_training(layer: str, given: str, count: int) -> None:
+    assert len(findings(SETUP + GENERATED.format(layer=layer, given=given), "TRAIN04")) == count

@@ -18,37 +18,42 @@ if TYPE_CHECKING:
 def comes_to_none(model: Model, call: Call) -> bool:
     """Whether a pass leaves out all layers of the network for which its mode makes a difference, as those under
     `if training:` where that is False."""
+    return _comes_to_none(model, call, {}, set())
+
+
+def _comes_to_none(model: Model, call: Call, given: Given, entered: set[_Key]) -> bool:
+    """given: what the parameters hold of the function in which the pass stands."""
     found = class_of_module(model, call)
     forward = found[1].method("forward") if found is not None else None
     if found is None or forward is None or forward.module != found[0].name:
         return False
     home = found[0]
-    given = parameters_of(model, call, home, forward, {})
+    told = parameters_of(model, call, home, forward, given)
     has_layers = any(_is_layer(home, part) for part in forward.calls)
-    return has_layers and not _comes_to_layer(home, forward, given, {_key(forward, given)})
+    return has_layers and not _comes_to_layer(home, forward, told, entered)
 
 
 def _comes_to_layer(model: Model, function: Function, given: Given, entered: set[_Key]) -> bool:
-    """Whether a function runs such a layer, here or in what it calls."""
+    """Whether a function runs such a layer, here or in what it calls, or hands one on."""
+    key = function, frozenset((name, value.kind, value.constant) for name, value in given.items())
+    if key in entered:
+        return False
+    entered.add(key)
     for call in function.calls:
         if is_ruled_out(model, call, given):
             continue
         if _is_layer(model, call):
+            if not _comes_to_none(model, call, given, entered):
+                return True
+            continue
+        if any(mode_layer(model, model.value(arg.value)) is not None for arg in call.arguments):
             return True
         home, target = (model, call.target) if call.target is not None else model.elsewhere(call) or (model, None)
-        if target is None:
-            continue
-        told = parameters_of(model, call, home, target, given)
-        key = _key(target, told)
-        if key not in entered:
-            entered.add(key)
-            if _comes_to_layer(home, target, told, entered):
-                return True
+        if target is not None and _comes_to_layer(
+            home, target, parameters_of(model, call, home, target, given), entered
+        ):
+            return True
     return False
-
-
-def _key(function: Function, given: Given) -> _Key:
-    return function, frozenset((name, value.kind, value.constant) for name, value in given.items())
 
 
 def _is_layer(model: Model, call: Call) -> bool:

@@ -197,6 +197,9 @@ def depends_on_mode(model: Model, call: Call, given: Given) -> bool:
     dropout = option(model, call, "dropout", None, given).constant
     if _RECURRENT.fullmatch(name):
         return call.argument("dropout").given and dropout != 0 and not call.argument("num_layers", 2).absent
+    if name == "torch.nn.MultiheadAttention":
+        given_dropout = call.argument("dropout", 2)
+        return given_dropout.given and option(model, call, "dropout", 2, given).constant != 0
     if _TRANSFORMERS.fullmatch(name):
         return dropout != 0
     return _NETWORKS.fullmatch(name) is not None

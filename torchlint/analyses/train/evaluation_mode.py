@@ -44,6 +44,7 @@ _INDIRECTLY = re.compile(r"\.training\s*=[^=]|eval_mode|train_mode|set_mode|\.mo
 _ON_PURPOSE = re.compile(
     r"(?i)monte|(^|_)mc(_|$)|uncertain|bayes|ensemble|drop_?out|stochastic|update_bn|calibrat|statistic|warm"
 )
+_NOISE = frozenset({"torch.randn", "torch.rand", "torch.normal"})
 _RIGHT = frozenset({Mode.EVALUATION, Mode.UNKNOWN})  # on some way, or for all that is in sight
 _WRONG = frozenset({Mode.TRAINING, Mode.FRESH})
 _LOOPS = (cst.For, cst.While)
@@ -273,7 +274,16 @@ def _is_evaluated(model: Model, call: Call) -> bool:
         return False
     if evaluates_by_name(function) or _is_switched_back(model, call) or _has_loaded(model, call):
         return True
-    return not data and _has_trained(model, call)
+    return not data and _has_trained(model, call) and not _is_fed_noise(model, call)
+
+
+def _is_fed_noise(model: Model, call: Call) -> bool:
+    """Whether a network makes something of noise alone, and normalises it by its batch as it does when it trains: those
+    who train generators mean it."""
+    given = [arg.value for arg in call.arguments]
+    made = [write.value or node for node in given for write in _reaching(model, node)] or given
+    is_noise = bool(given) and all(any(each.callee in _NOISE for each in model.calls_in(node)) for node in made)
+    return is_noise and "Norm" in (_layer(model, call) or "")
 
 
 def _gives_losses_in_training(model: Model, call: Call) -> bool:
