@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import libcst as cst
+from torchlint.fixers.mem._beginning import Beginning, beginning
 
 from torchlint.analyses.exceptions import catches
 from torchlint.analyses.mem.cat_growth import Growth, growths
@@ -15,8 +15,6 @@ from torchlint.analyses.tensor_writes import Written, is_its_own, memory_of, men
 from torchlint.edits.rewriter import Rewriter
 from torchlint.finding import Applicability, Fix
 from torchlint.rule import NoFixError
-from torchlint.semantics.tree import walk
-from torchlint.semantics.values import Kind
 
 if TYPE_CHECKING:
     from torchlint.rule import Report
@@ -25,6 +23,7 @@ if TYPE_CHECKING:
 _CAT = ("torch.cat", "torch.concat", "torch.concatenate")
 _SAFE = "The same parts are put together, once."
 _UNSAFE = "A part that a later iteration changes in place would change the result."
+_BEGUN = f"{_UNSAFE} With a single iteration the tensor is a copy of the part; with none, another error is raised."
 
 
 def fix(report: Report, model: Model) -> Fix:
@@ -46,31 +45,34 @@ def _growths_beside(model: Model, growth: Growth) -> list[Growth]:
 
 
 def _collected(model: Model, growth: Growth) -> Fix:
-    statement, loop = model.small_statement(growth.call), growth.loops[-1].node
-    _check_is_alone(model, growth, statement, loop)
-    made = _made_before(model, growth, loop)
-    rest = _other_arguments(model, growth.call)
-    _check_stays(model, made, loop)
+    _check_is_collectable(model, growth)
     parts = f"{growth.name}_parts"
+    begun = beginning(model, growth, parts)
+    _check_is_alone(model, growth, begun)
+    rest = _other_arguments(model, growth.call)
+    if begun.made is not None:
+        _check_stays(model, begun.made, begun.value, begun.loop)
     if parts in model.source.text:
         raise NoFixError(f"the name `{parts}` is taken")
     rewriter = Rewriter(model)
-    replaced = growth.call if statement is None else statement
-    start, end = model.span(replaced)
+    start, end = model.span(begun.appends)
     if "\n" in (code := model.source.text[start:end]) and "#" in code:
-        raise NoFixError("a comment stands inside of the call")
+        raise NoFixError("a comment stands inside of what becomes one call")
     codes = [model.code(part) for part in growth.parts]
     added = f"append({codes[0]})" if len(codes) == 1 else f"extend([{', '.join(codes)}])"
     together = f"{growth.name} = {model.code(growth.call.func)}({', '.join([parts, *rest])})"
+    if begun.otherwise:
+        together += f" if {parts} else {begun.otherwise}"
     edits = [
-        rewriter.replace(made.targets[0].target, parts),
-        *rewriter.wrap(made.value, "[", "]"),
-        rewriter.replace(replaced, f"{parts}.{added}"),
-        rewriter.insert_after(_last_put_together(model, loop), together),
+        *begun.edits,
+        rewriter.replace(begun.appends, f"{parts}.{added}"),
+        rewriter.insert_after(_last_put_together(model, begun.loop), together),
     ]
-    is_safe = makes_new_tensor(model, made.value) and all(_is_left_alone(model, growth, part) for part in growth.parts)
+    collected = growth.parts if begun.made is not None else (*growth.parts, begun.value)
+    are_left_alone = [_is_left_alone(model, growth, part) for part in collected]
+    is_safe = begun.made is not None and all(are_left_alone) and makes_new_tensor(model, begun.value)
     applicability = Applicability.SAFE if is_safe else Applicability.UNSAFE
-    return Fix(tuple(edits), applicability, _SAFE if is_safe else _UNSAFE)
+    return Fix(tuple(edits), applicability, _SAFE if is_safe else _UNSAFE if begun.made is not None else _BEGUN)
 
 
 def _is_left_alone(model: Model, growth: Growth, part: cst.BaseExpression) -> bool:
@@ -87,57 +89,36 @@ def _is_left_alone(model: Model, growth: Growth, part: cst.BaseExpression) -> bo
     return is_its_own(model, part, loop)
 
 
-def _check_stays(model: Model, made: cst.Assign, loop: cst.CSTNode) -> None:
+def _check_stays(model: Model, made: cst.Assign, value: cst.BaseExpression, loop: cst.CSTNode) -> None:
     """What the tensor begins with is copied behind the loop only."""
-    binding = memory_of(model, made.value)
+    binding = memory_of(model, value)
     for node in mentions(model, binding) if binding is not None else ():
         is_before_copy = is_before(model, node, loop) or loop in model.ancestors(node)
         if is_before(model, made, node) and is_before_copy and written_at(model, node) is Written.SURELY:
-            raise NoFixError(f"`{model.code(made.value)}` is written to in place, on {model.place(node)}")
+            raise NoFixError(f"`{model.code(value)}` is written to in place, on {model.place(node)}")
 
 
-def _check_is_alone(model: Model, growth: Growth, statement: cst.CSTNode | None, loop: cst.CSTNode) -> None:
-    """Nothing else in the loops may have to do with the tensor, and no errors may be caught around them."""
+def _check_is_collectable(model: Model, growth: Growth) -> None:
     if growth.binding.cls is not None:
         raise NoFixError(f"other methods, and other files, may read `{growth.name}` at any time")
-    if growth.watched:
-        raise NoFixError(f"the loop asks for the length of `{growth.name}`, or whether there is one yet")
     if not growth.first:
         raise NoFixError("the parts go in front, so that their order is turned around")
-    targets = [write.target for write in growth.binding.writes]
-    inside = [target for target in targets if loop in model.ancestors(target)]
-    is_one = isinstance(statement, cst.Assign) and statement.value is growth.call and len(inside) == 1
-    if not is_one or any(model.function(target) is not model.function(loop) for target in targets):
-        raise NoFixError(f"`{growth.name}` is written in other ways too")
+
+
+def _check_is_alone(model: Model, growth: Growth, begun: Beginning) -> None:
+    """Nothing else in the loop may have to do with the tensor, and no errors may be caught around it."""
+    loop = begun.loop
     if getattr(loop, "orelse", None) is not None:
         raise NoFixError("the loop has an `else`")
     if any(catches(node, model) for node in model.ancestors(loop)):
         raise NoFixError("an exception that is caught around the loop would leave other parts behind")
-    others = [read for read in growth.binding.reads if growth.call not in model.ancestors(read)]
+    replaced = {growth.call, begun.appends, begun.test}
+    others = [read for read in growth.binding.reads if replaced.isdisjoint(model.ancestors(read))]
     if not others:
         raise NoFixError(f"nothing reads `{growth.name}`, and what it is for is for you to say")
     for read in others:
         if loop in model.ancestors(read):
             raise NoFixError(f"the loop reads `{growth.name}` on {model.place(read)}")
-
-
-def _made_before(model: Model, growth: Growth, loop: cst.CSTNode) -> cst.Assign:
-    """The assignment in the block of the loop that made the tensor, if nobody reads it in between."""
-    block = getattr(model.parent(loop), "body", ())
-    assert isinstance(block, Sequence)
-    for place in range(list(block).index(loop) - 1, -1, -1):
-        line = block[place]
-        match line:
-            case cst.SimpleStatementLine(
-                body=[cst.Assign(targets=[cst.AssignTarget(target=target)], value=value) as made]
-            ):
-                if isinstance(target, cst.Name) and target.value == growth.name:
-                    if model.value(value).kind is Kind.TENSOR:
-                        return made
-                    raise NoFixError(f"what `{growth.name}` is before the loop is not known to be a tensor")
-        if any(isinstance(node, cst.Name) and node.value == growth.name for node in walk(line)):
-            break
-    raise NoFixError(f"`{growth.name}` is not made right before the loop, or read in between")
 
 
 def _last_put_together(model: Model, loop: cst.CSTNode) -> cst.CSTNode:
@@ -147,7 +128,14 @@ def _last_put_together(model: Model, loop: cst.CSTNode) -> cst.CSTNode:
     last = loop
     for line in block[block.index(loop) + 1 :]:
         match line:
-            case cst.SimpleStatementLine(body=[cst.Assign(value=cst.Call(func=func, args=[first, *_]))]):
+            case cst.SimpleStatementLine(
+                body=[
+                    cst.Assign(
+                        value=cst.Call(func=func, args=[first, *_])
+                        | cst.IfExp(body=cst.Call(func=func, args=[first, *_]))
+                    )
+                ]
+            ):
                 if model.qualified(func) in _CAT and model.code(first.value).endswith("_parts"):
                     last = line
                     continue

@@ -224,22 +224,6 @@ def f(xs):
         out = torch.cat([out, x * 2])
     return xs
 """,
-    "the first part is told apart": """\
-def f(xs):
-    for i, x in enumerate(xs):
-        if i == 0:
-            out = x * 2
-        else:
-            out = torch.cat([out, x * 2])
-    return out
-""",
-    "there is none yet": """\
-def f(xs):
-    out = None
-    for x in xs:
-        out = x if out is None else torch.cat([out, x])
-    return out
-""",
     "in front": """\
 def f(xs):
     out = torch.zeros(0, 3)
