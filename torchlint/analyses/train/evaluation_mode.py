@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import libcst as cst
 
 from torchlint.analyses.conditions import conditions
-from torchlint.analyses.evaluation_names import evaluates_by_name, is_held_out, is_over_data
+from torchlint.analyses.evaluation_names import evaluates_by_name, is_given_held_out, is_over_data
 from torchlint.analyses.gradients import modules_of_optimizer
 from torchlint.analyses.loops.epochs import loops_around_calls
 from torchlint.analyses.loops.phases import calls_setting, truths
@@ -112,7 +112,7 @@ def _is_evaluation(model: Model, loop: Loop, forward: Call) -> bool:
     effects = model.effects(loop)
     if effects.backward or effects.optimizer_steps or effects.gradients or not is_over_data(loop):
         return False
-    return is_held_out(loop) or (evaluates_by_name(loop.function) and model.grad_enabled(forward.node) is False)
+    return is_given_held_out(model, loop) or (evaluates_by_name(loop.function) and model.grad_enabled(forward.node) is False)
 
 
 def _is_only_tried(model: Model, forward: Call) -> bool:
@@ -268,7 +268,7 @@ def _is_evaluated(model: Model, call: Call) -> bool:
     if any(call.role is Role.STEPS for call in function.foreign_callers):
         return False
     data = [loop for loop in call.loops() if not loop.is_comprehension and loop.role is not Role.EPOCHS]
-    if any(map(is_held_out, data)) and not model.effects(data[0]).has("backward"):
+    if any(is_given_held_out(model, loop) for loop in data) and not model.effects(data[0]).has("backward"):
         return True
     if model.grad_enabled(call.node) is not False or any(map(_is_over_training_data, data)):
         return False
