@@ -165,3 +165,68 @@ def check(net):
 )
 def test_what_is_made_of_noise_is_normalised_as_in_training(layer: str, given: str, count: int) -> None:
     assert len(findings(SETUP + GENERATED.format(layer=layer, given=given), "TRAIN04")) == count
+
+
+MADE = """\
+def made(n, p{default}, normed=False):
+    layers = [nn.Linear(n, 3)]
+    if normed:
+        layers.append(nn.BatchNorm1d(3))
+    if p > 0:
+        layers += [nn.Dropout(p)]
+    return {result}
+
+one = made({given})
+for epoch in range(3):
+    for x, y in train_loader:
+        opt.zero_grad()
+        F.cross_entropy(one(x), y).backward()
+        opt.step()
+    for x, y in test_loader:
+        print(one(x))
+"""
+DIRECT = "nn.Sequential(nn.Linear(n, 3), nn.Dropout(p), nn.BatchNorm1d(3) if normed else nn.Identity())"
+
+
+@pytest.mark.parametrize("result", ["nn.Sequential(*layers)", DIRECT])
+@pytest.mark.parametrize(
+    ("default", "given", "count"),
+    [
+        ("=0.0", "4", 0),
+        ("=0.5", "4", 1),
+        ("=0.5", "4, 0.0", 0),
+        ("=0.0", "4, p=0.1", 1),
+        ("=0.0", "4, normed=True", 1),
+        ("", "4, 0.0)\nother = made(4, 0.5", 0),
+        ("", "4, 0.1)\nother = made(4, 0.5", 1),
+    ],
+)
+def test_layers_that_a_function_is_told_to_leave_out(default: str, given: str, result: str, count: int) -> None:
+    code = MADE.format(default=default, given=given, result=result)
+    assert len(findings(SETUP + code, "TRAIN04")) == count
+
+
+HANDED_IN = """\
+def run(net, batches):
+    hits = 0
+    for x, y in batches:
+        hits += (net(x).argmax(1) == y).sum().item()
+    return hits
+
+for epoch in range(3):
+    train_epoch()
+    print({calls})
+"""
+
+
+@pytest.mark.parametrize(
+    ("calls", "count"),
+    [
+        ("run(net, test_loader)", 1),
+        ("run(net, batches=valid_loader)", 1),
+        ("run(net, test_loader), run(net, train_loader)", 0),
+        ("run(net, some)", 0),
+    ],
+)
+def test_data_is_held_out_where_all_callers_say_so(calls: str, count: int) -> None:
+    assert len(findings(SETUP + HANDED_IN.format(calls=calls), "TRAIN04")) == count

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from operator import ge, gt, le, lt
 from typing import TYPE_CHECKING
 
 import libcst as cst
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
     from torchlint.semantics.entities import Call, Class, Function
     from torchlint.semantics.model import Model
 
+_ORDER = {cst.GreaterThan: gt, cst.GreaterThanEqual: ge, cst.LessThan: lt, cst.LessThanEqual: le}
 _CHOOSING = (cst.Equal, cst.NotEqual, cst.Is, cst.IsNot, cst.In, cst.NotIn)
 
 Given = dict[str, Value]
@@ -54,6 +56,24 @@ def zeros_by_default(home: Model, cls: Class) -> Given:
         return {}
     defaults = ((name, default_of(builder, name, home)) for name in builder.params)
     return {name: value for name, value in defaults if value is not None and _is_zero(value)}
+
+
+def given_where_made(model: Model, node: cst.CSTNode) -> Given:
+    """What the parameters hold of the function in which a network is made: all its callers agree upon it, or one of
+    them leaves something out by a 0. Of a function that nobody calls here, what it holds by default."""
+    function = model.function(node)
+    if not function.callers:
+        defaults = ((name, default_of(function, name, model)) for name in function.params)
+        return {name: value for name, value in defaults if value is not None and _is_known(value)}
+    given = [parameters_of(model, call, model, function, {}) for call in function.callers]
+    found: Given = {}
+    for name in {name for each in given for name in each}:
+        values = [each.get(name, UNKNOWN) for each in given]
+        zero = next(filter(_is_zero, values), None)
+        agreed = all(_is_known(value) and value.constant == values[0].constant for value in values)
+        if zero is not None or agreed:
+            found[name] = zero or values[0]
+    return found
 
 
 def option(model: Model, call: Call, name: str, position: int | None, given: Given) -> Value:
@@ -118,6 +138,11 @@ def _truth(model: Model, test: cst.BaseExpression, given: Given) -> bool | None:
                 return None
             if isinstance(operator, (cst.Equal, cst.Is)):
                 return bool(a.constant == b.constant)
-            return bool(a.constant != b.constant) if isinstance(operator, (cst.NotEqual, cst.IsNot)) else None
+            if isinstance(operator, (cst.NotEqual, cst.IsNot)):
+                return bool(a.constant != b.constant)
+            compare = _ORDER.get(type(operator))
+            if compare is not None and isinstance(a.constant, (int, float)) and isinstance(b.constant, (int, float)):
+                return bool(compare(a.constant, b.constant))
+            return None
     value = _value(model, test, given)
     return bool(value.constant) if _is_known(value) else None

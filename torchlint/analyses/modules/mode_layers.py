@@ -7,7 +7,14 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import libcst as cst
 
-from torchlint.analyses.modules.constructor_options import Given, arguments_of, can_run, option, zeros_by_default
+from torchlint.analyses.modules.constructor_options import (
+    Given,
+    arguments_of,
+    can_run,
+    given_where_made,
+    option,
+    zeros_by_default,
+)
 from torchlint.analyses.order import in_order
 from torchlint.semantics.tree import is_name, walk
 from torchlint.semantics.values import Kind
@@ -64,13 +71,16 @@ class _Search:
         return found
 
     def of_value(self, model: Model, value: Value) -> str | None:
+        if value.is_(Kind.LIST, Kind.TUPLE):  # `Sequential(*layers)`
+            parts = value.items if value.element is None else (value.element,)
+            return next(filter(None, (self.of_value(model, part) for part in parts or ())), None)
         if value.kind is not Kind.MODULE:
             return None
         found = None
         if value.ref is not None and not any(_makes(model, origin, value.ref) for origin in value.origins):
             found = self._of_class(model, value.ref, None, {})
         for origin in in_order(model, value.origins):
-            found = found or self._of_expression(model, origin, {})
+            found = found or self._of_expression(model, origin, given_where_made(model, origin))
         return found
 
     def _of_expression(self, model: Model, made: cst.CSTNode, given: Given) -> str | None:
@@ -81,7 +91,8 @@ class _Search:
         is_part = any(_takes_part(node) for node in walk(made))
         for node in walk(made):
             if isinstance(node, cst.Call):
-                found = self._of_call(model, model.call(node), given)
+                call = model.call(node)
+                found = self._of_call(model, call, given) if can_run(model, call, given) else None
             else:
                 found = self.of_value(model, model.value(node)) if isinstance(node, (cst.Name, cst.Attribute)) else None
             if found is not None:

@@ -112,7 +112,9 @@ def _is_evaluation(model: Model, loop: Loop, forward: Call) -> bool:
     effects = model.effects(loop)
     if effects.backward or effects.optimizer_steps or effects.gradients or not is_over_data(loop):
         return False
-    return is_given_held_out(model, loop) or (evaluates_by_name(loop.function) and model.grad_enabled(forward.node) is False)
+    return is_given_held_out(model, loop) or (
+        evaluates_by_name(loop.function) and model.grad_enabled(forward.node) is False
+    )
 
 
 def _is_only_tried(model: Model, forward: Call) -> bool:
