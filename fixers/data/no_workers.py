@@ -16,6 +16,7 @@ from torchlint.analyses.data.own_process import (
     keeps_what_it_reads,
 )
 from torchlint.analyses.loading.loaders import loaders
+from torchlint.analyses.loading.many_loaders import lives_beside_many
 from torchlint.edits.rewriter import Rewriter
 from torchlint.finding import Applicability, Edit, Fix
 from torchlint.rule import NoFixError
@@ -51,6 +52,8 @@ def fix(report: Report, model: Model) -> Fix:
         raise NoFixError("the dataset holds a function without a name of its own, which no other process can be sent")
     if holds_open_file(loader):
         raise NoFixError("the dataset holds an open file, in which all workers would read from the same place")
+    if lives_beside_many(loader):
+        raise NoFixError("many such loaders are made, and how many workers each may have is for you to say")
     check_is_not_one_of_many(loader, "num_workers")
     imports: list[Edit] = []
     workers = _asked_of_user(model, report.node)

@@ -14,6 +14,7 @@ from torchlint.analyses.loading.counted_epochs import counts_epochs
 from torchlint.analyses.loading.datasets import Memory, leaves
 from torchlint.analyses.loading.feeding import reach
 from torchlint.analyses.loading.loaders import Loader, loaders
+from torchlint.analyses.loading.many_loaders import lives_beside_many
 from torchlint.analyses.loops.epochs import loops_around_calls
 from torchlint.analyses.loops.handed_on import handed_on
 from torchlint.analyses.once import once
@@ -50,7 +51,7 @@ def respawning_loaders(model: Model) -> Iterator[Respawning]:
     for loader in loaders(model):
         if not _may_have_workers(loader) or _is_persistent(loader) or loader.keeps_iterator:
             continue
-        if loader.memory() is Memory.STREAM:
+        if loader.memory() is Memory.STREAM or lives_beside_many(loader):
             continue
         found = next((found for found in _passes(loader) if not _is_made_in(loader, found.epochs)), None)
         if found is not None and reach(loader) is not None and not _changes_dataset(loader, found.epochs):
