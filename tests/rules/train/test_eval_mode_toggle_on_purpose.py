@@ -230,3 +230,21 @@ for epoch in range(3):
 )
 def test_data_is_held_out_where_all_callers_say_so(calls: str, count: int) -> None:
     assert len(findings(SETUP + HANDED_IN.format(calls=calls), "TRAIN04")) == count
+
+
+CHOSEN = """\
+def show(args):
+    if args.net == "wide":
+        shown = nn.Sequential(nn.Linear(4, 8), nn.BatchNorm1d(8), nn.Linear(8, 3))
+    else:
+        shown = nn.Sequential(nn.Linear(4, 3), nn.Dropout())
+    for x, y in test_loader:
+        print(shown(x))
+
+def check(net):
+    net.eval()
+"""
+
+
+def test_which_of_two_networks_is_chosen_makes_no_difference() -> None:
+    assert len(findings(SETUP + CHOSEN, "TRAIN04")) == 1

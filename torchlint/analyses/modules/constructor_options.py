@@ -86,11 +86,13 @@ def _is_zero(value: Value) -> bool:
     return value.constant == 0 and not isinstance(value.constant, bool)
 
 
-def can_run(model: Model, call: Call, given: Given) -> bool:
-    """Whether a constructor comes to one of its calls. A choice that is not known may leave it out."""
+def can_run(model: Model, call: Call, given: Given, where: cst.CSTNode | None = None) -> bool:
+    """Whether a constructor comes to one of its calls, or comes to it once it comes to `where`. A choice that is not
+    known may leave it out."""
     if is_ruled_out(model, call, given):
         return False
-    tests = [guard.test for guard in model.guards(call.node) if guard.test is not None]
+    passed = [guard.node for guard in model.guards(where)] if where is not None else []
+    tests = [guard.test for guard in model.guards(call.node) if guard.test is not None and guard.node not in passed]
     return not any(_truth(model, test, given) is None and _is_choice(model, test, call.function) for test in tests)
 
 

@@ -73,7 +73,7 @@ class _Search:
     def of_value(self, model: Model, value: Value) -> str | None:
         if value.is_(Kind.LIST, Kind.TUPLE):  # `Sequential(*layers)`
             parts = value.items if value.element is None else (value.element,)
-            return next(filter(None, (self.of_value(model, part) for part in parts or ())), None)
+            return next(filter(None, (self._of_part(model, part) for part in parts or ())), None)
         if value.kind is not Kind.MODULE:
             return None
         found = None
@@ -82,6 +82,12 @@ class _Search:
         for origin in in_order(model, value.origins):
             found = found or self._of_expression(model, origin, given_where_made(model, origin))
         return found
+
+    def _of_part(self, model: Model, value: Value) -> str | None:
+        """What goes into a list under a condition that is not known may not be there."""
+        made = [node for node in value.origins if isinstance(node, cst.Call)]
+        sure = (node for node in made if can_run(model, model.call(node), given_where_made(model, node)))
+        return self.of_value(model, value.but(origins=frozenset(sure)))
 
     def _of_expression(self, model: Model, made: cst.CSTNode, given: Given) -> str | None:
         """The layer in what an expression builds, as `Sequential(Linear(8, 8), Dropout())`, or is given."""
@@ -92,7 +98,7 @@ class _Search:
         for node in walk(made):
             if isinstance(node, cst.Call):
                 call = model.call(node)
-                found = self._of_call(model, call, given) if can_run(model, call, given) else None
+                found = self._of_call(model, call, given) if can_run(model, call, given, made) else None
             else:
                 found = self.of_value(model, model.value(node)) if isinstance(node, (cst.Name, cst.Attribute)) else None
             if found is not None:
