@@ -206,7 +206,8 @@ def _check_is_read_anyway(model: Model, growth: Growth, loop: cst.CSTNode) -> No
         elif around not in blocks:
             break
     lines = (model.statement(read) for read in growth.binding.reads if is_before(model, loop, read))
-    if not any(isinstance(line, cst.SimpleStatementLine) and model.parent(line) in blocks for line in lines):
+    needing = (line for line in lines if isinstance(line, cst.SimpleStatementLine) and model.parent(line) in blocks)
+    if all(any(is_before(model, loop, guard.node) for guard in model.guards(line)) for line in needing):
         raise NoFixError(f"the loop may leave `{growth.name}` without a value")
 
 

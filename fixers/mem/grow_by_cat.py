@@ -110,8 +110,8 @@ def _check_is_alone(model: Model, growth: Growth, begun: Beginning) -> None:
     loop = begun.loop
     if getattr(loop, "orelse", None) is not None:
         raise NoFixError("the loop has an `else`")
-    if any(catches(node, model) for node in model.ancestors(loop)):
-        raise NoFixError("an exception that is caught around the loop would leave other parts behind")
+    if any(catches(node, model) for node in model.ancestors(growth.call)):
+        raise NoFixError("an exception that is caught around it would leave other parts behind")
     replaced = {growth.call, begun.appends, begun.test}
     others = [read for read in growth.binding.reads if replaced.isdisjoint(model.ancestors(read))]
     if not others:

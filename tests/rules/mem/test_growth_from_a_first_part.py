@@ -252,6 +252,29 @@ def f(xs, wanted):
         return out
     return None
 """,
+    "what leaves before it is needed": """\
+def f(xs):
+    first = True
+    for x in xs:
+        if first:
+            out = x * 2
+            first = False
+        else:
+            out = torch.cat([out, x])
+    if first:
+        return None
+    return out
+""",
+    "a part that does not fit is left out": """\
+def f(xs):
+    out = None
+    for x in xs:
+        try:
+            out = x if out is None else torch.cat([out, x])
+        except RuntimeError:
+            continue
+    return out
+""",
     "the loop asks for it in another place, too": """\
 def f(xs):
     out = None
