@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from textwrap import indent
+
 import pytest
 import torch
 
@@ -200,3 +202,21 @@ def test_a_network_that_a_loop_makes_is_not_switched_in_front_of_it() -> None:
     assert findings(inside, "TRAIN04")
     assert fixed(inside, "TRAIN04") == inside
     assert "model.eval()" in fixed(code.format("").replace("for size", made + "for size"), "TRAIN04")
+
+
+LAST = """\
+for x, y in train_loader:
+    opt.zero_grad()
+    F.cross_entropy(net(x), y).backward()
+    opt.step()
+for x, y in test_loader:
+    print((net(x).argmax(1) == y).sum())
+"""
+
+
+@pytest.mark.parametrize(
+    ("code", "is_last"),
+    [(LAST, True), (LAST + LAST, False), ("for epoch in range(3):\n" + indent(LAST, "    "), False)],
+)
+def test_a_script_that_ends_with_its_evaluation_is_left_in_evaluation_mode(code: str, is_last: bool) -> None:
+    assert ("net.train()" not in fixed(SETUP + code, "TRAIN04", unsafe=True)) == is_last

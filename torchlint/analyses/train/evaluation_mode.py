@@ -104,7 +104,7 @@ def _evaluations(model: Model) -> Iterator[Toggle]:
             continue
         network = forward.node.func
         if not modes_at(model, forward, network) & _RIGHT:
-            yield Toggle(loop.node, network, _layer(model, forward) or "", _trains(model))
+            yield Toggle(loop.node, network, _layer(model, forward) or "", _trains_later(model, forward))
 
 
 def _is_evaluation(model: Model, loop: Loop, forward: Call) -> bool:
@@ -224,8 +224,9 @@ def _depends_on_mode(model: Model, method: Function) -> bool:
 
 
 def _trains_later(model: Model, call: Call) -> bool:
-    """Whether something may train behind a call: anything in a function, in a script only what stands there."""
-    if not call.function.is_module or call.loops():
+    """Whether something may train behind a call: anything in a function, in a script only what stands there, or around
+    it."""
+    if not call.function.is_module or any(model.effects(loop).has("backward") for loop in call.loops()):
         return _trains(model)
     here = model.span(call.node)
     later = (other for other in call.function.calls if model.span(other.node) > here)
