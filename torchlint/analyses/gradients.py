@@ -139,7 +139,8 @@ def may_reset(call: Call, model: Model) -> bool:
         return False
     is_handed = any(_holds_gradients(arg.value, model) for arg in call.arguments)
     if call.is_forward or _is_harmless(call):
-        return is_handed and call.foreign is not None and _RESETTING_NAME.search(text(call.foreign.node)) is not None
+        has_hold = is_handed or call.is_forward
+        return has_hold and call.foreign is not None and _RESETTING_NAME.search(text(call.foreign.node)) is not None
     if is_handed:
         return not _leaves_gradients(call, model)
     if call.receiver is None or call.receiver_value.kind not in (Kind.UNKNOWN, Kind.INSTANCE):

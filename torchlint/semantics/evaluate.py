@@ -202,10 +202,16 @@ class Evaluator(Statements):
         if frameworks.is_evaluation(function):
             grads = {False, *(grads or ())}
         if not grads:
-            return self._enclosing_grad
+            return self._grad_around(function)
         if function.passed_around:  # others that it is handed to may call it, too
             return None if grads == {False} else self._enclosing_grad
         return None if grads == {None} else grads != {False} and (True in grads or None)
+
+    def _grad_around(self, function: Function) -> bool | None:
+        """For a function that nothing in sight calls: one within a function runs while that does, if at all."""
+        outer = function.parent
+        is_off = outer is not None and not outer.is_module and self.base_grad(outer) is False
+        return False if is_off else self._enclosing_grad
 
     def _bind_parameters(self, function: Function) -> None:
         assert not isinstance(function.node, cst.Module)

@@ -35,8 +35,11 @@ _MOST_IMPORTERS = 6
 _MOST_USERS = 40
 _MOST_FILES = 400
 _DEPTH = 5
-# Words of files in which something trains, evaluates or loads: in others, the values of imports change no finding.
-_TELLING = re.compile(r"\b(backward|zero_grad|DataLoader|set_epoch|no_grad|inference_mode)\b|\.(eval|step|item)\(\)")
+# Words of files in which something trains, evaluates, loads or is timed: in others, the values of imports change no
+# finding.
+_TELLING = re.compile(
+    r"\b(backward|zero_grad|DataLoader|set_epoch|no_grad|inference_mode|time\.time|perf_counter)\b|\.(eval|step|item)\(\)"
+)
 # Words of files whose functions copy what they are given to the host, or work there unless they are told otherwise.
 _COPYING = re.compile(r"\.cpu\(\)|(\.to\(|=\s*)(torch\.device\()?[\"']cpu\b")
 _DEFINITION = re.compile(r"def (\w+)\(")

@@ -494,3 +494,30 @@ SHOWN = """
 @pytest.mark.parametrize(("mode", "count"), [("torch.no_grad()", 0), ("torch.profiler.profile()", 1)])
 def test_a_function_that_a_solver_is_to_run(tmp_path: Path, made: str, run: str, mode: str, count: int) -> None:
     assert len(found_in(tmp_path, main=SHOWN, lib=SOLVED.format(mode=mode, made=made, run=run))) == count
+
+
+MEASURED = """
+    import torch
+    from meters import Meter
+
+    def measured(network, x, copies):
+        def test_copied():
+            network(x.clone()).cpu()
+
+        def test_run():
+            network(x)
+
+        tried = test_copied if copies else test_run
+        return Meter().power(tried)
+
+    def main(network, x):
+        network.eval()
+        with {switch}:
+            print(measured(network, x, True))
+"""
+
+
+@pytest.mark.parametrize(("switch", "count"), [("torch.no_grad()", 0), ("torch.profiler.profile()", 2)])
+def test_a_function_within_one_that_runs_with_gradients_off(tmp_path: Path, switch: str, count: int) -> None:
+    meters = "class Meter:\n    def power(self, run):\n        return run()\n"
+    assert len(found_in(tmp_path, meters=meters, main=MEASURED.format(switch=switch))) == count

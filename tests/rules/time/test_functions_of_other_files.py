@@ -66,3 +66,44 @@ def test_a_function_of_another_file_that_goes_over_data_waits(rounds: str, count
     (tmp_path / "main.py").write_text(TIMED_FROM_OUTSIDE)
     settings = Settings.selecting("TIME01")
     assert len(lint(Source.read(tmp_path / "main.py"), settings, strict=True, project=Project())) == count
+
+
+LEARNER = """
+import torch
+
+class Learner(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layer = torch.nn.Linear(4, 4)
+        self.solver = torch.optim.Adam(self.layer.parameters())
+
+    def forward(self, x):
+        loss = self.layer(x).mean()
+        self.solver.zero_grad()
+        loss.backward()
+        self.solver.step()
+        return loss{read}
+"""
+ONLY_TIMED = """
+import time
+import torch
+from learner import Learner
+
+def main(batches):
+    learner = Learner().cuda()
+    x = torch.ones(4, 4, device="cuda")
+    start = time.time()
+    loss = learner(x)
+    seconds = time.time() - start
+    print(seconds)
+    return loss
+"""
+
+
+@pytest.mark.parametrize(("read", "count"), [(".item()", 0), ("", 1)])
+def test_a_file_that_only_takes_times_knows_the_networks_it_imports(read: str, count: int, tmp_path: Path) -> None:
+    (tmp_path / "pyproject.toml").touch()
+    (tmp_path / "learner.py").write_text(LEARNER.format(read=read))
+    (tmp_path / "main.py").write_text(ONLY_TIMED)
+    settings = Settings.selecting("TIME01")
+    assert len(lint(Source.read(tmp_path / "main.py"), settings, strict=True, project=Project())) == count

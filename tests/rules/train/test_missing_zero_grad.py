@@ -329,3 +329,26 @@ def test_a_loss_that_a_trainer_is_handed_resets_the_network_it_gets(
         """
     source = Source.from_text(dedent(body), tmp_path / "main.py")
     assert len(lint(source, Settings.selecting("TRAIN01"), strict=True, project=Project())) == count
+
+
+RESETTING = """
+import torch
+
+class Net(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layer = torch.nn.Linear(8, 1)
+
+    def forward(self, x, y):
+        {first}
+        return (self.layer(x) - y).square().mean()
+"""
+
+
+@pytest.mark.parametrize(("first", "count"), [("self.zero_grad()", 0), ("self.eval()", 1)])
+def test_a_network_of_another_file_that_begins_its_pass_by_a_reset(tmp_path: Path, first: str, count: int) -> None:
+    (tmp_path / "nets.py").write_text(RESETTING.format(first=first))
+    body = "net = Net()\nsolver = torch.optim.Adam(net.parameters())\n"
+    body += "for x, y in loader:\n    net(x, y).backward()\n    solver.step()\n"
+    source = Source.from_text(f"from nets import Net\n{HEADER}{body}", tmp_path / "main.py")
+    assert len(lint(source, Settings.selecting("TRAIN01"), strict=True, project=Project())) == count
