@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
@@ -302,6 +303,10 @@ def loop_index(lifter: Lifter, node: cst.BaseExpression) -> tuple[Axis, int] | N
     return found[0], step if isinstance(node.operator, cst.Add) else -step
 
 
+MOVED = re.compile(r"(?P<tensor>.+)\.movedim\((?P<dim>-?\d+), 0\)")
+"""What `moved` makes of a tensor for one loop."""
+
+
 def moved(places: dict[Axis, int], *, back: bool = False) -> str:
     """`.movedim(...)` that brings the loops' axes to the front in their order, or back; empty if not needed."""
     axes = sorted(places, key=lambda axis: axis.depth)
@@ -334,7 +339,7 @@ def _result(lifter: Lifter, base: Lifted, reading: Reading) -> Lifted:
         base.dtype,
         tensor=base.tensor,
         claim=base.claim,
-        shares=base.shares,
+        shares=base.shares and not reading.picked,
         exact=base.exact,
         shape=base.shape if plain and not reading.picked else None,
         skipped=base.skipped + reading.consumed,

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import libcst as cst
 
 from torchlint.analyses.vectorize import alignment, mappable
+from torchlint.analyses.vectorize.indexing import MOVED
 from torchlint.analyses.vectorize.mapped_ranks import Ranks
 from torchlint.analyses.vectorize.operation import Operation, called_module
 from torchlint.analyses.vectorize.shapes import ATOM, Axis, Lifted, Missing, RefusedError
@@ -23,7 +24,6 @@ if TYPE_CHECKING:
     from torchlint.analyses.vectorize.lifting import Lifter
     from torchlint.semantics.model import Model
 
-_MOVED = re.compile(r"(?P<tensor>.+)\.movedim\((?P<dim>-?\d+), 0\)")
 _OPAQUE = (cst.BaseComp, cst.Lambda, cst.NamedExpr, cst.BaseString)
 # A batch of no rows has no shape that `-1` could stand for; `data` leaves the graph that vmap makes; losses put the
 # dimensions of operands that differ in rank in the wrong places.
@@ -287,7 +287,7 @@ class _Mapped:
     """All rows of one operand, and the dimension that holds them: of one loop's, whichever it is."""
 
     def __init__(self, rows: Lifted) -> None:
-        moved = _MOVED.fullmatch(rows.text) if rows.count == 1 and rows.level == ATOM else None
+        moved = MOVED.fullmatch(rows.text) if rows.count == 1 and rows.level == ATOM else None
         self._axes = rows.axes
         self._dim = moved["dim"] if moved is not None else "0"
         self.text = moved["tensor"] if moved is not None else rows.text

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import libcst as cst
 
 from torchlint.analyses.vectorize import headers, layout
+from torchlint.analyses.vectorize.indexing import MOVED
 from torchlint.analyses.vectorize.operation import Operation
 from torchlint.analyses.vectorize.shapes import ATOM, UNKNOWN_DTYPE, Lifted, RefusedError
 
@@ -70,6 +71,10 @@ def join(lifter: Lifter, element: Lifted, name: str, dim: int, loops: int) -> Li
     if name == "python sum":
         return summed(lifter, element, list(range(first, element.count)), to_number=True)
     if name == "stack":
+        front = MOVED.fullmatch(element.text) if dim and element.count == loops == 1 and element.level == ATOM else None
+        if front is not None:  # from there to the front, and from the front to its place: in one step
+            move = "" if front["dim"] == str(dim) else f".movedim({front['dim']}, {dim})"
+            return joined.but(text=f"{front['tensor']}{move}", level=ATOM)
         steps += f".movedim({first}, {dim if dim < 0 else first + dim})" if dim else ""
     else:
         steps += _concatenated(lifter, element, first, dim)

@@ -156,8 +156,10 @@ class Tensors:
         tensor = value.kind is Kind.TENSOR and not value.optional and self._is_certain(node, place, depth)
         rank = Rank(value.rank) if tensor and value.rank is not None else Rank(0, key)
         category = value.dtype if tensor else None
+        are_places = category == "int" and self._takes_places(node, place, depth)
+        dtype = INT64 if are_places else DType(f"dtype({key})", category)
         fresh = tensor and isinstance(node, (cst.BinaryOperation, cst.Comparison))
-        return Facts(key, rank, tensor=tensor, dtype=DType(f"dtype({key})", category), fresh=fresh)
+        return Facts(key, rank, tensor=tensor, dtype=dtype, fresh=fresh)
 
     def _is_certain(self, node: cst.BaseExpression, place: cst.CSTNode, depth: int) -> bool:
         """Whether what the model takes for a tensor can be nothing else, as the result of a module can."""
@@ -175,10 +177,36 @@ class Tensors:
                 return isinstance(function, cst.Attribute) and is_tensor_method(function.attr.value)
             case cst.BinaryOperation(left=left, right=right):
                 return self._is_tensor(left, place, depth) or self._is_tensor(right, place, depth)
-            case cst.UnaryOperation(expression=inner) | cst.Comparison(left=inner) | cst.Subscript(value=inner):
+            case cst.UnaryOperation(expression=inner) | cst.Comparison(left=inner):
                 return self._is_tensor(inner, place, depth)
+            case cst.Subscript(value=inner):
+                return self._is_tensor(inner, place, depth) or self._returns_tensors(inner, place, depth)
             case cst.Attribute(value=inner):
-                return self._is_tensor(inner, place, depth) or self._is_made_of_torch(node)
+                known = self._is_tensor(inner, place, depth) or self._is_made_of_torch(node)
+                return known or self._returns_tensors(inner, place, depth)
+        return False
+
+    def _returns_tensors(self, node: cst.BaseExpression, place: cst.CSTNode, depth: int) -> bool:
+        """Whether a function or method of torch returns several tensors: `torch.topk(x, 3)`, `x.max(0)`."""
+        items = self._model.value(node).items
+        if not isinstance(node, cst.Call) or not items or any(item.kind is not Kind.TENSOR for item in items):
+            return False
+        name = self._model.qualified(node.func)
+        if name is not None and name.startswith("torch."):
+            return returns_tensor(name)
+        if not isinstance(node.func, cst.Attribute) or not is_tensor_method(node.func.attr.value):
+            return False
+        return self._is_tensor(node.func.value, place, depth)
+
+    def _takes_places(self, node: cst.BaseExpression, place: cst.CSTNode, depth: int) -> bool:
+        """`torch.topk(x, 3)[1]`, `x.sort().indices`: where the values were found."""
+        match node:
+            case cst.Subscript(
+                value=inner, slice=[cst.SubscriptElement(slice=cst.Index(value=cst.Integer(value="1")))]
+            ):
+                return self._returns_tensors(inner, place, depth)
+            case cst.Attribute(value=inner, attr=cst.Name(value="indices")):
+                return self._returns_tensors(inner, place, depth)
         return False
 
     def _is_tensor(self, node: cst.BaseExpression, place: cst.CSTNode, depth: int) -> bool:
@@ -269,10 +297,14 @@ class Tensors:
         return None
 
     def _unpacked(self, write: Write, key: str, depth: int) -> Facts | None:
-        """Of a name that takes one of the results of a function of this file."""
+        """Of a name that takes one of the results of a function of this file, or of torch."""
         place = place_of(self._model, write)
         if write.kind != "assign" or not isinstance(write.value, cst.Call) or place is None:
             return None
+        if self._returns_tensors(write.value, write.statement, depth):
+            category = self._model.value(write.target).dtype
+            dtype = INT64 if place > 0 and category == "int" else DType(f"dtype({key})", category)
+            return Facts(key, Rank(0, key), tensor=True, dtype=dtype)
         return self._returned(write.value, key, depth, place)
 
     def _returned(self, call: cst.Call, key: str, depth: int, place: int | None = None) -> Facts | None:
