@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import takewhile
 from typing import TYPE_CHECKING
@@ -264,18 +264,29 @@ def _assignment_before(
 ) -> tuple[cst.Assign, cst.BaseExpression, cst.BaseExpression] | None:
     """The assignment in the block of the loop that gave the tensor its name, with the target and the value, if nobody
     reads it in between."""
-    block = getattr(model.parent(loop), "body", ())
-    assert isinstance(block, Sequence)
-    for place in range(list(block).index(loop) - 1, -1, -1):
-        line = block[place]
+    for line in _lines_before(model, loop):
         match line:
             case cst.SimpleStatementLine(body=[cst.Assign(targets=[cst.AssignTarget(target=target)]) as made]):
                 for one, value in _pairs(target, made.value):
-                    if isinstance(one, cst.Name) and one.value == growth.name:
+                    if is_name(one, growth.name):
                         return made, one, value
-        if any(isinstance(node, cst.Name) and node.value == growth.name for node in walk(line)):
-            break
+        if any(is_name(node, growth.name) for node in walk(line)):
+            return None
     return None
+
+
+def _lines_before(model: Model, loop: cst.CSTNode) -> Iterator[cst.CSTNode]:
+    """From the last to the first, what runs before a loop whenever the loop does: in its block, and in those of the
+    contexts that it is entered in."""
+    node: cst.CSTNode | None = loop
+    while node is not None:
+        block = model.parent(node)
+        lines = list(getattr(block, "body", ()))
+        yield from reversed(lines[: lines.index(node)])
+        node = model.parent(block) if block is not None else None
+        if not isinstance(node, cst.With):
+            return
+        yield from node.items
 
 
 def _pairs(

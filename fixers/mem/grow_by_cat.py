@@ -13,6 +13,7 @@ from torchlint.analyses.new_tensors import makes_new_tensor
 from torchlint.analyses.order import is_before
 from torchlint.analyses.tensor_writes import Written, is_its_own, memory_of, mentions, written_at
 from torchlint.edits.rewriter import Rewriter
+from torchlint.edits.spelling import is_free
 from torchlint.finding import Applicability, Fix
 from torchlint.rule import NoFixError
 
@@ -52,7 +53,7 @@ def _collected(model: Model, growth: Growth) -> Fix:
     rest = _other_arguments(model, growth.call)
     if begun.made is not None:
         _check_stays(model, begun.made, begun.value, begun.loop)
-    if parts in model.source.text:
+    if parts in model.code(model.function(begun.loop).node) or not is_free(model, parts, begun.loop):
         raise NoFixError(f"the name `{parts}` is taken")
     rewriter = Rewriter(model)
     start, end = model.span(begun.appends)

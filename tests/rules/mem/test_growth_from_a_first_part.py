@@ -319,6 +319,19 @@ def test_what_may_not_be_the_same_is_left(name: str) -> None:
     assert fixed(code, "MEM10", unsafe=True) == code
 
 
+def test_what_is_made_before_the_context_of_the_loop_counts() -> None:
+    code = HEAD + (
+        "def f(xs):\n    out = torch.zeros(0, 3)\n    with torch.no_grad():\n        for x in xs:\n"
+        "            out = torch.cat([out, x * 2])\n    return out\n"
+    )
+    after = fixed(code, "MEM10")
+    assert "out_parts = [torch.zeros(0, 3)]" in after
+    for count in (0, 1, 4):
+        assert same(called(code, count), called(after, count))
+    entered = code.replace("torch.no_grad()", "torch.autograd.graph.save_on_cpu(pin_memory=len(out) > 0)")
+    assert fixed(entered, "MEM10") == entered
+
+
 def test_tensors_of_one_line_become_lists_of_one_line() -> None:
     code = HEAD + (
         "def f(xs):\n    u, v = torch.zeros(0, 3), torch.ones(1, 3)\n    for x in xs:\n"
