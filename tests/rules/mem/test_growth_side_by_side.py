@@ -44,16 +44,12 @@ def test_what_grows_in_another_block_has_nothing_to_do_with_it() -> None:
     assert fixed(code, "MEM10", unsafe=True).count(".append(") == 2
 
 
-def test_functions_of_one_file_may_all_have_tensors_of_one_name() -> None:
-    """The fixes of one line follow one another, and the second has to go on where another function has the name."""
-    apart = SIDE_BY_SIDE.partition("\n\n\n")[2]
-    in_one_line = apart.replace("torch.zeros((0, 4))\n    scores = ", "torch.zeros((0, 4)), ")
-    code = (
-        f"import torch\n\n\n{in_one_line.replace('boxes =', 'boxes, scores =', 1)}\n\n{apart.replace('def f', 'def g')}"
-    )
+def test_a_name_that_only_another_function_has_is_not_taken() -> None:
+    done = fixed(SIDE_BY_SIDE, "MEM10", unsafe=True)
+    code = done + "\n\n" + SIDE_BY_SIDE.partition("\n\n\n")[2].replace("def f", "def g")
     assert fixed(code, "MEM10", unsafe=True).count(".append(") == 4
 
 
-def test_a_name_that_the_file_has_is_not_taken() -> None:
+def test_a_name_that_the_whole_file_has_is() -> None:
     code = f"boxes_parts = []\n{SIDE_BY_SIDE}"
     assert fixed(code, "MEM10", unsafe=True) == code
