@@ -62,11 +62,11 @@ def f(x, n):
     [
         ("(torch.ones(len(x)) * j).to(x.device)", True),
         ("(torch.ones(len(x)) * 3).to(x.device)", False),
-        ("(torch.ones(len(x)) + j).to(x.device)", False),
+        ("(torch.ones(len(x)) + j).to(x.device)", True),
         ("j.to(x.device)", False),
     ],
 )
-def test_products_of_what_is_made_are_alike(other: str, is_left: bool) -> None:
+def test_products_of_what_is_made_are_alike_and_what_has_no_fix_stays_with_them(other: str, is_left: bool) -> None:
     made = "torch.ones(len(x), device=x.device) * i"
     assert (made in fixed(PRODUCTS.replace("OTHER", other), "XFER01", unsafe=True)) is not is_left
 
@@ -278,3 +278,22 @@ def test_a_statement_that_stays_in_another_function_stays_here(total: str, other
     code = REDUCED.format(total=total, other=other).replace("loss.backward()", "loss.sum().backward()")
     after = fixed(code.replace("(loss, reduced)", "(loss: torch.Tensor, reduced)"), "TRAIN10", unsafe=True)
     assert ("reduced(loss.detach())\n    return total\n\n\ndef validate" in after) is not is_left
+
+
+@pytest.mark.parametrize(
+    ("row", "is_changed"),
+    [
+        ("b = (torch.ones(1, 1) * self.start).to(x.device)", False),
+        (
+            "if x.any():\n            for _ in y:\n                b = (torch.ones(1, 1) * self.start).to(x.device)",
+            True,
+        ),
+        ("b = (torch.randn(1, 1) * self.start).to(x.device)", True),
+    ],
+    ids=["beside it", "in a loop", "drawn"],
+)
+def test_what_has_no_fix_in_the_same_loop_keeps_others_as_they_are(row: str, is_changed: bool) -> None:
+    code = "import torch\n\n\nclass Search:\n    def __init__(self, start):\n        self.start = start\n\n"
+    code += f"    def run(self, x, y):\n        a = torch.Tensor([0.0]).to(x.device)\n        {row}\n        return a\n"
+    assert len(findings(code, "XFER01")) == 2
+    assert ("torch.zeros(1, device=x.device)" in fixed(code, "XFER01", unsafe=True)) is is_changed

@@ -223,6 +223,18 @@ UNDER = [
         id="f-string over lines",
     ),
     pytest.param(
+        "for i in x:\n    a\n    '''\n    s\n\n  t'''\n    b\n",
+        "for",
+        "with w:\n    for i in x:\n        a\n        '''\n        s\n\n      t'''\n        b\n",
+        id="code that is taken out by a string",
+    ),
+    pytest.param(
+        "for i in x:\n    def f():\n        '''s\n        t'''\n",
+        "for",
+        "with w:\n    for i in x:\n        def f():\n            '''s\n        t'''\n",
+        id="docstring over lines",
+    ),
+    pytest.param(
         "for i in x:\r\n  a(1,\r\n2)\r\n",
         "for",
         "with w:\r\n  for i in x:\r\n    a(1,\r\n  2)\r\n",

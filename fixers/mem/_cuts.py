@@ -36,10 +36,11 @@ def needless_cuts(lines: Sequence[cst.BaseStatement], rewriter: Rewriter, model:
     One `.detach()` that may be needed keeps the others: without some of them, the lines would look as if they meant it.
     """
     text = model.source.text
+    inside = {node for line in lines for node in walk(line)}
     found = [
         edit
         for line in lines
-        for cut in _needless_detach(line, model)
+        for cut in _needless_detach(line, inside, model)
         if not any("#" in text[edit.start : edit.end] for edit in cut)
         for edit in cut
     ]
@@ -79,7 +80,7 @@ def _place(edit: Edit) -> tuple[int, int]:
     return edit.start, -edit.end
 
 
-def _needless_detach(line: cst.BaseStatement, model: Model) -> Iterator[list[Edit]]:
+def _needless_detach(line: cst.BaseStatement, inside: set[cst.CSTNode], model: Model) -> Iterator[list[Edit]]:
     """The edits for each `.detach()` or `.data` of what a forward pass returns, or an operation, right where it is
     returned."""
     for node in walk(line):
@@ -99,16 +100,31 @@ def _needless_detach(line: cst.BaseStatement, model: Model) -> Iterator[list[Edi
             case _:
                 continue
         computed = _passed(made, model)
-        if isinstance(computed, cst.Call) and _returns_new(model.call(computed)):
+        if isinstance(computed, cst.Call) and (
+            _returns_new(model.call(computed)) or _is_helper_for(inside, model.call(computed), model)
+        ):
             yield [Edit(model.span(made)[1], _end(node, model), "")]
 
 
 def _returns_new(call: Call) -> bool:
-    """`net(x)`, `x.mean()`, `torch.log(x)`, `F.cross_entropy(x, y)`"""
+    """`net(x)`, `x.mean()`, `torch.log(x)`, `F.softmax(x, 1)`, `F.cross_entropy(x, y)`"""
     package, _, name = (call.callee or "").rpartition(".")
-    is_of_torch = package == "torch" and name in NEW_TENSORS
+    is_of_torch = package in ("torch", "torch.nn.functional") and name in NEW_TENSORS
     is_loss = package == "torch.nn.functional" and _LOSSES.search(name) is not None
     return call.is_forward or is_reduction(call.method or "") or is_of_torch or is_loss
+
+
+def _is_helper_for(inside: set[cst.CSTNode], call: Call, model: Model) -> bool:
+    """Whether a function of the project is given what these lines make."""
+    if call.method is not None or (call.target is None and call.foreign is None):
+        return False
+    given = [model.binding(arg.value) for arg in call.arguments if isinstance(arg.value, cst.Name)]
+    return any(
+        write.target in inside and _is_made(write, model)
+        for binding in given
+        if binding is not None
+        for write in binding.writes
+    )
 
 
 def _end(node: cst.Call | cst.Attribute, model: Model) -> int:

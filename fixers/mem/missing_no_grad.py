@@ -1,14 +1,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from itertools import chain
 from typing import TYPE_CHECKING
 
 import libcst as cst
 
 from torchlint.analyses.evaluation_names import is_over_data
-from torchlint.analyses.fate import Fate, Tracer
 from torchlint.analyses.mem.evaluation import Extent
 from torchlint.analyses.mem.step_parts import all_evaluations, is_part_of_step
 from torchlint.edits.rewriter import Rewriter
@@ -31,17 +30,24 @@ from ._going_on import (
     switches_off,
     with_those_between,
 )
-from ._other_ways import passes_of_other_ways
+from ._left_out import (
+    TRAINING,
+    blocks_of_chain,
+    covered_by_callers,
+    left_beside,
+    left_out,
+    only_evaluates,
+    targets_of,
+)
 
 if TYPE_CHECKING:
     from torchlint.analyses.mem.evaluation import Evaluation
     from torchlint.rule import Report
-    from torchlint.semantics.entities import Binding, Call, Function
+    from torchlint.semantics.entities import Call
     from torchlint.semantics.model import Model
 
 _LONG = 30  # lines: a longer loop is not indented as a whole, only the statements in it that run the model
 _LONG_ELSEWHERE = 10  # likewise of a loop that is not over data, such as a search or an episode
-_TRAINING = {"backward", "gradients", "optimizer_steps"}
 _TAKEN_OUT = re.compile(r"#\s*(with\s+|@)(torch\.)?(no_grad|inference_mode|set_grad_enabled)\b")
 _DECORATOR = "0.4.1"  # the first release in which `no_grad` decorates functions
 _WHY = "Some modules take other kernels without a graph, and results may differ in the last bits."
@@ -81,14 +87,16 @@ def _check(found: Evaluation, model: Model) -> None:
     if found.extent is Extent.BLOCK and _is_all_of_a_step(region, found, model):
         raise NoFixError("a backward pass starts from what is made of it")
     is_statement = isinstance(region, cst.BaseStatement) and found.extent is Extent.BLOCK
-    if is_statement and (other := _left_out(region, found, model)) is not None:
+    if is_statement and (other := left_out(region, found, model)) is not None:
         raise NoFixError(f"`{model.code(other)}` is a part of the same evaluation, and keeps its graph")
     if is_statement and _is_split(region, model):
         raise NoFixError("another branch evaluates, too, and one switch around them all is for you to set")
     if found.extent is Extent.FUNCTION and found.forward.function.name == "__init__":
         raise NoFixError("a constructor is there for more than its evaluation, and where that ends is for you to say")
-    if found.extent is Extent.FUNCTION and (way := _left_beside(found, model)) is not None:
+    if found.extent is Extent.FUNCTION and (way := left_beside(found, model)) is not None:
         raise NoFixError(f"`{way.name}` evaluates in another way, and keeps its graph")
+    if found.extent is Extent.FUNCTION and (call := covered_by_callers(found, model)) is not None:
+        raise NoFixError(f"all that call it are to switch autograd off, first on {model.place(call.node)}")
     if found.extent is Extent.PHASE and _is_scattered(found, model):
         raise NoFixError("the function evaluates in several places, and one switch for them all is for you to set")
 
@@ -112,7 +120,7 @@ def _region_edits(rewriter: Rewriter, model: Model, found: Evaluation, name: str
         return [rewriter.decorate(region, f"@{name}()"), *cuts, *_without_bare(found, rewriter)]
     header = f"with {name}({found.phase or ''}):"
     blocks = _blocks(model, found)
-    if len(blocks) > 1 and found.phase is None and _only_evaluates(found.forward.function, model):
+    if len(blocks) > 1 and found.phase is None and only_evaluates(found.forward.function, model):
         raise NoFixError("it evaluates in several places, and one switch for them all is for you to set")
     for line in chain.from_iterable(blocks):
         _check_was_not_taken_out(line)
@@ -264,67 +272,14 @@ def _is_all_of_a_step(region: cst.CSTNode, found: Evaluation, model: Model) -> b
     return False
 
 
-def _left_out(region: cst.CSTNode, found: Evaluation, model: Model) -> cst.Call | None:
-    """A forward pass that is not trained from and goes with that of the region, of which no finding speaks: of any
-    network, where the function only evaluates, and otherwise of the same one beside it, or of any in another branch,
-    where that gives the same variable its value."""
-    network, targets = model.code(found.forward.node.func), _targets(region, model)
-    branches = set(_blocks_of_chain(region, model)) - {model.parent(region)}
-    trains = _takes_gradients_beside(region, model)
-    evaluates = _only_evaluates(found.forward.function, model)
-    for call in passes_of(model, found.forward.function):
-        line = model.statement(call.node)
-        if model.grad_enabled(call.node) is not True or region in (line, *model.ancestors(line)):
-            continue
-        beside = model.parent(line) is model.parent(region) and model.code(call.node.func) == network
-        instead = model.parent(line) in branches and bool(targets & _targets(line, model))
-        is_part = (evaluates or beside or instead) and not _is_spoken_of(call, model)
-        if is_part and (not trains or evaluates or Fate.BACKWARD not in Tracer(model).of_expression(call.node)):
-            return call.node
-    return None
-
-
-def _left_beside(found: Evaluation, model: Model) -> Function | None:
-    """A function that evaluates in another way, of which no finding speaks."""
-    for call in passes_of_other_ways(found, model):
-        if not _is_spoken_of(call, model) and _only_evaluates(call.function, model):
-            return call.function
-    return None
-
-
-def _only_evaluates(function: Function, model: Model) -> bool:
-    """Whether neither a function nor what is made of its results takes gradients, as far as can be seen."""
-    passes = (call.node for call in passes_of(model, function))
-    effects = model.effects(function)
-    return not any(map(effects.has, _TRAINING)) and Fate.BACKWARD not in Tracer(model).of_expression(*passes)
-
-
 def _is_split(region: cst.CSTNode, model: Model) -> bool:
     """Whether another branch gives the same variable a value of an evaluation, and both do more than that."""
     lines = model.once(_single_statements)
     if not isinstance(region, cst.SimpleStatementLine) or branches_around(region, lines, model) is not None:
         return False
-    others = (block.body for block in _blocks_of_chain(region, model) if block is not model.parent(region))
-    targets = _targets(region, model)
-    return any(line in lines and bool(targets & _targets(line, model)) for body in others for line in body)
-
-
-def _takes_gradients_beside(region: cst.CSTNode, model: Model) -> bool:
-    """Whether code of the loop that a region is in takes gradients itself, and not only an attack that it calls."""
-    loop = model.loop(region)
-    if loop is None or model.effects(loop).has("optimizer_steps"):
-        return True
-    return any(loop in model.loops_around(call.node) for call in model.calls_to(".backward", "torch.autograd.grad"))
-
-
-def _blocks_of_chain(line: cst.CSTNode, model: Model) -> Iterator[cst.BaseSuite]:
-    """The blocks of the `if` that a line is in a branch of."""
-    above = model.parent(model.parent(line) or line)
-    while isinstance(outer := model.parent(above) if above is not None else None, cst.If) and outer.orelse is above:
-        above = outer
-    while isinstance(above, (cst.If, cst.Else)):
-        yield above.body
-        above = above.orelse if isinstance(above, cst.If) else None
+    others = (block.body for block in blocks_of_chain(region, model) if block is not model.parent(region))
+    targets = targets_of(region, model)
+    return any(line in lines and bool(targets & targets_of(line, model)) for body in others for line in body)
 
 
 def _is_scattered(found: Evaluation, model: Model) -> bool:
@@ -332,21 +287,6 @@ def _is_scattered(found: Evaluation, model: Model) -> bool:
     passes = [call.node for call in found.forward.function.calls if call.is_forward]
     lines = {line for line in map(model.statement, passes) if isinstance(line, cst.SimpleStatementLine)}
     return found.region in lines and len({row_around(line, lines, model)[0] for line in lines}) > 1
-
-
-def _smalls(line: cst.CSTNode) -> Sequence[cst.BaseSmallStatement]:
-    return line.body if isinstance(line, cst.SimpleStatementLine) else ()
-
-
-def _targets(line: cst.CSTNode, model: Model) -> set[Binding | None]:
-    parts = [node for small in _smalls(line) for target in getattr(small, "targets", ()) for node in walk(target)]
-    return {model.binding(node) for node in parts} - {None}
-
-
-def _is_spoken_of(call: Call, model: Model) -> bool:
-    """Whether another finding switches autograd off for a call."""
-    regions = {other.region for other in model.once(all_evaluations) if other.extent is not Extent.PART}
-    return any(node in regions for node in model.ancestors(call.node))
 
 
 def _leaves_in_between(region: cst.CSTNode, extent: Extent) -> bool:
@@ -365,7 +305,7 @@ def _leaves_in_between(region: cst.CSTNode, extent: Extent) -> bool:
 def _trains_elsewhere(found: Evaluation, model: Model) -> bool:
     """Whether a function of another file that is called in the region takes gradients."""
     loops = [loop for loop in found.forward.loops() if loop.node is found.region]
-    return any(_TRAINING & model.effects(loop).elsewhere for loop in loops)
+    return any(TRAINING & model.effects(loop).elsewhere for loop in loops)
 
 
 def _blocks(model: Model, found: Evaluation) -> list[list[cst.BaseStatement]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 import libcst as cst
@@ -118,12 +119,23 @@ def _read(read: DataRead, model: Model) -> Fix:
 def _bare(read: DataRead, model: Model) -> tuple[Edit, ...]:
     """The tensor without `.data`, and without the parentheses that only this needed."""
     (start, end), last = model.span(read.owner), model.span(read.node.attr)[1]
+    if (whole := _without_parentheses(read, model)) is not None:
+        return Edit(whole[0], start, ""), Edit(end, whole[1], "")
     is_alone = isinstance(model.parent(read.node), (cst.Index, cst.Arg, cst.Assign, cst.Return))
     if not is_alone or len(read.owner.lpar) != 1 or "\n" in model.source.text[start:end]:
         dot = model.source.text.rindex(".", end, last)
         goes_on = model.source.text[last : last + 1] == "." and "#" not in model.source.text[end:dot]
         return (Edit(dot if goes_on else end, last, ""),)  # what goes on keeps the line that it is on
     return Edit(start, start + 1, ""), Edit(end - 1, last, "")
+
+
+def _without_parentheses(read: DataRead, model: Model) -> tuple[int, int] | None:
+    """The span of `(x.data)` in `(x.data).squeeze()`, with parentheses that a name has no need of."""
+    (first, last), text = model.span(read.node), model.source.text
+    needs_none = isinstance(read.owner, (cst.Name, cst.Attribute, cst.Subscript, cst.Call)) and not read.owner.lpar
+    if len(read.node.lpar) != 1 or not needs_none or text[first - 1 : first].isalnum():
+        return None
+    return None if re.search(r"[#\n]", text[first:last]) else (first, last)
 
 
 def _detached(start: int, end: int, model: Model) -> str:
@@ -323,6 +335,9 @@ def _has_no_graph(read: DataRead, model: Model) -> bool:
         )
     if not value.is_(Kind.TENSOR, Kind.BATCH) or value.grad is not Grad.DETACHED:
         return False
+    if isinstance(root, cst.Name) and binding is not None:
+        reaching = writes_reaching(model, binding, root)
+        return all(_is_drawn(write, model) or _is_made_in_sight(write.value, model, set()) for write in reaching)
     if binding is not None:
         return _holds_what_is_made_in_sight(binding, model, set())
     return all(_is_made_in_sight(node, model, set()) for node in made)

@@ -82,12 +82,14 @@ class CodeLayout:
         return match.end() if match else offset
 
     def _lines_outside_strings(self, statements: Sequence[Sibling], start: int, end: int) -> list[int]:
-        """Offsets of the lines in [start, end) that hold something and do not begin inside a string."""
+        """Offsets of the lines in [start, end) that hold something and do not begin inside a string that is used."""
         strings = [
             self._model.span(node)
             for root in statements
             for node in walk(root)
-            if isinstance(node, cst.BaseString) and not isinstance(node, cst.ConcatenatedString)
+            if isinstance(node, cst.BaseString)
+            and not isinstance(node, cst.ConcatenatedString)
+            and not self._is_text_alone(node)
         ]
         begins = [start, *(match.end() for match in re.compile(r"\r\n|\r|\n").finditer(self._text, start, end))]
         return [
@@ -97,6 +99,16 @@ class CodeLayout:
             and not re.compile(r"[ \t\f]*(?:[\r\n]|$)").match(self._text, line)
             and not any(first < line < last for first, last in strings)
         ]
+
+    def _is_text_alone(self, node: cst.BaseString) -> bool:
+        """Whether a string is a statement, as code that is taken out, and documents nothing."""
+        line = self._parent(self._parent(node))
+        block = self._parent(line)
+        return (
+            isinstance(self._parent(node), cst.Expr)
+            and isinstance(block, cst.IndentedBlock)
+            and not (isinstance(self._parent(block), (cst.FunctionDef, cst.ClassDef)) and block.body[0] is line)
+        )
 
     def _comments_of_block(self, offset: int, indent: str) -> int:
         """Past the comment lines after `offset` that stand deeper than `indent`."""

@@ -80,3 +80,46 @@ def test_a_copy_of_what_may_be_trained_elsewhere_does_not_go_along(copied: str, 
     code += "        D(G(torch.randn(2, 3))).mean().backward()\n        opt.step()\n"
     code += f"        a = G(fixed)\n        b = {copied}\n        c = D(other)\n        print(a.argmax(), c.argmax())\n"
     assert fixed(code + "    return b\n", "MEM05", "MEM09").count("with torch.no_grad():") == count
+
+
+CAPTIONER = """
+import torch
+from torch import nn
+
+class Captioner(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.encoder, self.decoder = nn.Linear(3, 4), nn.Linear(4, 4)
+
+    def generate(self, images, beam):
+        self.eval()
+        GENERATE
+
+    def sampling(self, features):
+        words = []
+        for _ in range(9):
+            features = self.decoder(features)
+            words.append(features.argmax(1).tolist())
+        return words
+
+def show(images):
+    net = Captioner()
+    net.load_state_dict(torch.load("x.pt", weights_only=True))
+    return net.generate(images, 3)
+"""
+
+
+@pytest.mark.parametrize(
+    ("generate", "lines"),
+    [
+        ("return self.sampling(self.encoder(images))", ["generate"]),
+        ("if beam:\n            with torch.no_grad():\n                return self.sampling(images)\n"
+         "        return self.sampling(images)", []),
+        ("return self.sampling(images)", ["sampling"]),
+    ],
+    ids=["all that call it", "on one of two ways", "nothing there evaluates itself"],
+)  # fmt: skip
+def test_a_method_whose_callers_switch_autograd_off(generate: str, lines: list[str]) -> None:
+    after = fixed(CAPTIONER.replace("GENERATE", generate), "MEM05").splitlines()
+    switched = [after[at + 1] for at, line in enumerate(after) if line.strip() == "@torch.no_grad()"]
+    assert [line.split("(")[0].split()[-1] for line in switched] == lines

@@ -230,3 +230,22 @@ def test_what_a_network_gives_on_both_ways_is_not_cut_off(line: str, left: str) 
     computed = line.removeprefix("action = ")
     at_once = code.replace(line + "\n", "pass\n").replace("action.detach()", f"{computed}.detach()")
     assert (".detach()" in fixed(at_once, "MEM05", "MEM09")) is ("dist.mean" in line or "other" in line)
+
+
+@pytest.mark.parametrize(
+    ("shown", "is_cut"),
+    [
+        ("F.softmax(out, dim=1).detach()", True),
+        ("F.softmax(out, dim=1).data", True),
+        ("scaled(out, 2).detach()", True),
+        ("scaled(model.weight, 2).detach()", False),
+        ("layout.scaled(out).detach()", False),
+    ],
+)
+def test_what_a_function_makes_of_a_result_has_no_graph_either(shown: str, is_cut: bool) -> None:
+    code = SETUP + "\ndef scaled(x, by):\n    return x * by\n\ndef evaluate(model, loader, layout):\n"
+    code += "    model.eval()\n    for x, y in loader:\n        out, _ = model(x)\n"
+    code += f"        shown = {shown}\n        print(shown.numpy())\n"
+    after = fixed(code, "MEM05", "MEM09")
+    assert "@torch.no_grad()" in after
+    assert (f"shown = {shown.rpartition('.')[0]}\n" in after) is is_cut

@@ -1,4 +1,4 @@
-"""TIME01: `copy_` between host and device waits, as `cpu` does."""
+"""TIME01: `copy_` between host and device waits, as `cpu` does, and so does the first element of a loss."""
 
 from __future__ import annotations
 
@@ -36,3 +36,9 @@ print(time.time() - start)
 def test_a_copy_into_a_tensor_of_the_host(copy: str, how: str, count: int) -> None:
     setup = SETUP.replace('"cuda" if torch.cuda.is_available() else "cpu"', '"cuda"')
     assert len(findings(setup + TIMED.format(copy=copy, how=how), "TIME01")) == count
+
+
+@pytest.mark.parametrize(("read", "count"), [("loss.data[0]", 0), ("loss.data", 1), ("x.data[0]", 1)])
+def test_the_number_in_a_loss_as_it_was_read_once(read: str, count: int) -> None:
+    code = SETUP + f"\nstart = time.time()\nloss = net(x).mean()\nseen = {read}\nprint(time.time() - start)\n"
+    assert len(findings(code, "TIME01")) == count

@@ -493,3 +493,40 @@ def test_what_only_tells_a_type_and_a_device_needs_no_detach(read: str, bare: st
         made.append(namespace["f"](torch.ones(2, 2)))
     assert torch.equal(*made)
     assert [each.requires_grad for each in made] == [False, False]
+
+
+@pytest.mark.parametrize(
+    ("read", "after"),
+    [
+        ("(y.data).squeeze()", "y.squeeze()"),
+        ("[(y.data)[0], 1]", "[y[0], 1]"),
+        ("((y + 1).data).squeeze()", "((y + 1)).squeeze()"),
+        ("1 if(y.data).max() > 1 else 0", "1 if(y).max() > 1 else 0"),
+        ("x.data.storage()[0:10]", "x.storage()[0:10]"),
+        ("x.data.data_ptr()", "x.data_ptr()"),
+    ],
+)
+def test_what_is_left_without_data(read: str, after: str) -> None:
+    code = "import torch\nfrom torch import nn\nnet = nn.Linear(3, 4)\nx = nn.Parameter(torch.ones(2, 3))\n"
+    code += "with torch.no_grad():\n    y = net(x)\n    shown = {}\n    print(shown)\n"
+    assert fixed(code.format(read), "TRAIN10", unsafe=True) == code.format(after)
+
+
+def test_the_data_of_what_was_cut_off_above_is_the_tensor_itself() -> None:
+    code = """\
+import torch
+from torch import nn
+
+class Norm(nn.Module):
+    def forward(self, x: torch.Tensor):
+        if self.training:
+            mean = x.mean(0).data
+            self.running = self.running * 0.9 + mean.data.view(-1)
+            mean = mean.repeat(2, 1)
+        else:
+            mean = self.running.repeat(2, 1)
+        return x - mean
+"""
+    after = fixed(code, "TRAIN10", unsafe=True)
+    assert "mean = x.mean(0).detach()\n" in after
+    assert "+ mean.view(-1)\n" in after

@@ -41,7 +41,7 @@ _SHAPING = VIEWS - {"detach"}
 _INDIFFERENT = frozenset(
     """
     item tolist size numel nelement dim detach element_size stride is_contiguous get_device
-    new new_zeros new_ones new_empty new_full new_tensor
+    new new_zeros new_ones new_empty new_full new_tensor storage untyped_storage data_ptr
     eq ne gt ge lt le isnan isinf isfinite argmax argmin nonzero long int short byte bool
     """.split()
 )

@@ -40,6 +40,7 @@ from torchlint.analyses.mem.switching_callers import (
     is_off_abroad,
     is_off_at_entries,
     is_off_where_handed_to,
+    is_switched_on_one_way,
     is_trained_abroad,
 )
 from torchlint.analyses.mem.training_calls import is_training_call
@@ -133,6 +134,7 @@ class _Finder:
             or is_off_abroad(self._model, function)
             or is_chosen_with_autograd_off(self._model, function)
             or is_off_where_handed_to(self._model, function)
+            or is_switched_on_one_way(self._model, function)
             or is_trained_abroad(self._model, function, forwards)
         )
 

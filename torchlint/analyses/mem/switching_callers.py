@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
@@ -76,6 +77,14 @@ def is_chosen_with_autograd_off(model: Model, function: Function) -> bool:
     autograd off, too: `step = self.val_step if validation else self.train_step`."""
     choices = (call for call in function.callers if len(call.alternatives) > 1)
     return any(model.grad_enabled(call.node) is not True for choice in choices for call in _ways_to(choice))
+
+
+def is_switched_on_one_way(model: Model, function: Function) -> bool:
+    """Whether a caller switches autograd off on one of its ways to a function, and not on another: it is asked to."""
+    ways: defaultdict[Function, set[bool | None]] = defaultdict(set)
+    for call in function.callers:
+        ways[call.function].add(model.grad_enabled(call.node))
+    return any({True, False} <= found for found in ways.values())
 
 
 def is_off_where_handed_to(model: Model, function: Function) -> bool:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 import libcst as cst
 
 from torchlint.analyses.time.array_results import may_hand_back_arrays
+from torchlint.analyses.time.waiting_parts import waits_for_part
 from torchlint.analyses.xfer.waiting import waits_for_copy
 from torchlint.semantics import vocabulary as words
 from torchlint.semantics.entities import Call, Function, Loop, Role
@@ -247,7 +248,7 @@ class DeviceQueue:
                     state = self._computed(node, self._model.value(node), state)
                 case cst.FormattedStringExpression() if self._is_shown(node.expression):
                     state = state.waited()
-                case cst.Subscript() if self._is_masked(node):
+                case cst.Subscript() if waits_for_part(self._model, node):
                     state = state.waited()
                 case cst.IfExp():
                     state = self._decided(node.test, state)
@@ -260,11 +261,6 @@ class DeviceQueue:
             return state
         heavy = isinstance(node, cst.BinaryOperation) and isinstance(node.operator, cst.MatrixMultiply)
         return state.with_work(Work(node, heavy))
-
-    def _is_masked(self, node: cst.Subscript) -> bool:
-        """`x[mask]` has as many elements as the mask has true ones."""
-        indices = (self._model.value(each.slice.value) for each in node.slice if isinstance(each.slice, cst.Index))
-        return any(index.kind is Kind.TENSOR and index.dtype == "bool" for index in indices)
 
     def _is_shown(self, node: cst.BaseExpression) -> bool:
         """Whether a text that holds a value needs what the device computes for it."""
