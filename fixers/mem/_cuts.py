@@ -17,6 +17,7 @@ from torchlint.finding import Edit
 from torchlint.semantics.dataflow import reaches, writes_reaching
 from torchlint.semantics.parallel_assignment import assigned_pairs
 from torchlint.semantics.tree import walk
+from torchlint.semantics.values import Kind
 from torchlint.semantics.vocabulary import is_reduction
 
 if TYPE_CHECKING:
@@ -101,7 +102,9 @@ def _needless_detach(line: cst.BaseStatement, inside: set[cst.CSTNode], model: M
                 continue
         computed = _passed(made, model)
         if isinstance(computed, cst.Call) and (
-            _returns_new(model.call(computed)) or _is_helper_for(inside, model.call(computed), model)
+            _returns_new(model.call(computed))
+            or model.value(computed.func).kind is Kind.MODULE  # `nn.Softmax(1)(x)`
+            or _is_helper_for(inside, model.call(computed), model)
         ):
             yield [Edit(model.span(made)[1], _end(node, model), "")]
 

@@ -106,6 +106,8 @@ def _read(read: DataRead, model: Model) -> Fix:
     if _keeps_all_as_it_is(read.node, model) and bare and all(other.node in bare_reads for other in beside):
         gone = rewriter.remove_statement(read.node)
         assert gone is not None
+        if gone.text == "pass":
+            raise NoFixError("nothing would be left of the block that it is all of")
         certain = all(other.certain for other in (read, *beside))
         return Fix((gone,), Applicability.SAFE if certain else Applicability.UNSAFE, "The statement does nothing.")
     edits = _bare(read, model) if bare else (Edit(*name, _detached(*name, model)),)

@@ -29,10 +29,11 @@ def joins_lines_too_long(move: cst.Call, edits: Sequence[Edit], model: Model) ->
     return longest > model.line_length + _FEW
 
 
-def grows_too_long(move: cst.Call, edits: Sequence[Edit], allowed: int, model: Model) -> bool:
+def grows_too_long(move: cst.Call, edits: Sequence[Edit], allowed: int, model: Model, times: int = 1) -> bool:
     """Whether one of the lines that make and copy the tensor grows that was too long before, or is longer than allowed
-    then."""
-    return any(length > model.line_length or length + more > allowed for length, more in _grown(move, edits, model))
+    then, where that many tensors of the statement grow alike."""
+    grown = _grown(move, edits, model)
+    return any(length > model.line_length or length + times * more > allowed for length, more in grown)
 
 
 def outgrows_limit(move: cst.Call, edits: Sequence[Edit], model: Model) -> bool:

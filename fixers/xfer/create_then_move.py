@@ -159,16 +159,30 @@ def _edits(creation: Creation, target: Target, rewriter: Rewriter, model: Model)
         if arguments:
             edits.append(rewriter.add_argument(factory.node, ", ".join(arguments), [*edits, *casts, *cuts]))
     edits += [*casts, *cuts]
-    allowed = model.line_length if keeps else max(model.line_length, _WIDE)
+    alike = _alike_in_statement(creation, model)
+    allowed = model.line_length if keeps or alike > 1 else max(model.line_length, _WIDE)
     if outgrows_limit(creation.move.node, edits, model):
         raise NoFixError("a line that is too long would grow")
-    if (keeps or len(creation.made.factories) > 1) and grows_too_long(creation.move.node, edits, allowed, model):
+    says_twice = keeps or len(creation.made.factories) > 1 or alike > 1
+    if says_twice and grows_too_long(creation.move.node, edits, allowed, model, alike):
         raise NoFixError("a line that is too long would say twice where it goes")
     if any("#" in model.source.text[edit.start : edit.end] for edit in edits):
         raise NoFixError("a comment stands inside of the call")
     if joins_lines_too_long(creation.move.node, edits, model):
         raise NoFixError("its lines would become one that is too long")
     return edits
+
+
+def _alike_in_statement(creation: Creation, model: Model) -> int:
+    """How many tensors go to the same place in one statement, each by a copy of its own."""
+    move = creation.move
+    own = [model.code(arg) for arg in move.arguments]
+    return sum(
+        isinstance(node, cst.Call)
+        and model.call(node).method == move.method
+        and [model.code(arg) for arg in node.args] == own
+        for node in walk(model.small_statement(move.node) or move.node)
+    )
 
 
 def _casts_to_host(creation: Creation, folded: Sequence[cst.Call], rewriter: Rewriter, model: Model) -> list[Edit]:

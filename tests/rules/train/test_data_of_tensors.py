@@ -530,3 +530,12 @@ class Norm(nn.Module):
     after = fixed(code, "TRAIN10", unsafe=True)
     assert "mean = x.mean(0).detach()\n" in after
     assert "+ mean.view(-1)\n" in after
+
+
+@pytest.mark.parametrize(("rest", "is_fixed"), [("", False), ("            shown.append(x)\n", True)])
+def test_a_branch_in_which_nothing_would_be_left_stays(rest: str, is_fixed: bool) -> None:
+    code = "import torch\n\ndef shapes(rows: list, shown):\n    for _ in rows:\n        x = torch.zeros(2)\n"
+    code += f"        if len(shown) > 2:\n            x = x.data\n{rest}        shown.append(x.shape)\n"
+    after = fixed(code, "TRAIN10", unsafe=True)
+    assert ("x = x.data" not in after) is is_fixed
+    assert "pass" not in after

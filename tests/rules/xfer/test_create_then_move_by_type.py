@@ -193,3 +193,13 @@ def test_whole_numbers_get_the_type_of_indices_at_once(other: str, after: str) -
         f"    at = {other}\n    at[at] = torch.arange(len(lengths)).type_as(at)\n    return at\n"
     )
     assert f"at[at] = {after}\n" in fixed(code, "XFER01")
+
+
+@pytest.mark.parametrize(("move", "is_made_there"), [("to(x.device)", True), ("type_as(x)", False)])
+def test_a_line_that_would_say_twice_where_it_goes_stays_if_it_grew_too_long(move: str, is_made_there: bool) -> None:
+    made = f"torch.eye(n).{move}[y].unsqueeze(1) - torch.eye(n).{move}"
+    code = f'import torch\n\n\ndef specification(x, y, n, device="cuda"):\n    return {made}\n'
+    assert len(findings(code, "XFER01")) == 2
+    after = fixed(code, "XFER01", unsafe=True)
+    assert after.count("device=x.device") == 2 * is_made_there
+    assert after.count("\n") == code.count("\n")
