@@ -494,3 +494,14 @@ class Labelled(torch.utils.data.Dataset):
     )
     assert len(findings(code, "MEM05")) == 1
     assert ("@torch.no_grad()" in fixed(code, "MEM05")) is is_fixed
+
+
+@pytest.mark.parametrize(
+    ("row", "outer"), [("", True), ("    report(model, depth)\n", False)], ids=["nothing beside it", "a call beside it"]
+)
+def test_a_loop_around_another_goes_under_the_switch_with_it(row: str, outer: bool) -> None:
+    code = SETUP + "from reports import report\nmodel.eval()\nfor depth in range(3):\n"
+    code += "    for x, y in val_loader:\n        print(model(x).argmax(1).tolist(), report(model, depth))\n" + row
+    after = fixed(code, "MEM05", "MEM09")
+    assert ("with torch.no_grad():\n    for depth in range(3):" in after) is outer
+    assert ("    with torch.no_grad():\n        for x, y in val_loader:" in after) is not outer

@@ -378,10 +378,12 @@ class _Finder:
 
     def _widest(self, call: Call) -> cst.CSTNode | None:
         """The outermost loop around a forward pass in which nothing trains, as a statement."""
-        region: cst.CSTNode | None = None
+        region, inside = None, None
         for loop in call.loops():
-            if self._may_train(loop) or (region is not None and self._model.effects(loop).opaque):
+            opaque = {*self._model.effects(loop).opaque}
+            if self._may_train(loop) or (inside is not None and not opaque <= inside):
                 break
+            inside = opaque
             region = self._model.statement(loop.node) if loop.is_comprehension else loop.node
         return region
 
