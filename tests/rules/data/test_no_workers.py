@@ -170,6 +170,21 @@ LOOK_ALIKES = {
         loader = DataLoader(Points(np.zeros((100, 8)), np.zeros(100)), 64)
         """
     ),
+    "rows of a dict of tensors": script(
+        """\
+        class Rows(Dataset):
+            def __init__(self, **tensors):
+                self.tensors = tensors
+
+            def __len__(self):
+                return len(next(iter(self.tensors.values())))
+
+            def __getitem__(self, i):
+                return tuple(tensor[i] for name, tensor in self.tensors.items())
+
+        loader = DataLoader(Rows(x=torch.zeros(100, 8), y=torch.zeros(100)), 64)
+        """
+    ),
     "dataset on the GPU": script(
         "loader = DataLoader(TensorDataset(torch.randn(100, 8, device=device), torch.zeros(100).cuda()), 64)\n"
     ),

@@ -50,7 +50,7 @@ _INDEXING = re.compile(
 _CONVERTING = frozenset(
     """
     float double half long int bool astype copy clone item tolist to view reshape squeeze unsqueeze permute transpose
-    size numel
+    size numel items values keys
     """.split()
 )
 _READING = re.compile(
