@@ -147,6 +147,8 @@ def test_paths_without_a_command_are_checked() -> None:
 
 def test_a_mistyped_command_is_recognised() -> None:
     assert "did you mean the command `check`" in call("chekc").stderr
+    assert "did you mean the command `rule`" in call("explain", "MEM01").stderr
+    assert "did you mean the command `check --fix`" in call("fix", ".").stderr
 
 
 @pytest.mark.parametrize(

@@ -28,6 +28,8 @@ from torchlint.source import is_worth_linting
 from torchlint.terminal import use_color
 
 CLEAN, FOUND, FAILED = 0, 1, 2
+# Commands that other linters have, and what is called so here.
+_OF_OTHER_TOOLS = {"explain": "rule", "rules": "rule --all", "fix": "check --fix", "lint": "check"}
 
 
 @click.command("check", cls=CheckCommand, short_help="Find, and with --fix rewrite.")
@@ -64,7 +66,8 @@ def _watch(request: Request) -> int:
 def _check_paths(request: Request, configuration: Configuration) -> int:
     found = discover(request.paths or (Path(),), configuration)
     for path in found.missing:
-        hint = nearest(str(path), command_names())
+        known = _OF_OTHER_TOOLS.get(str(path))
+        hint = f"; did you mean `{known}`?" if known else nearest(str(path), command_names())
         click.echo(
             f"torchlint: {path}: no such file or folder{hint and hint.replace('mean', 'mean the command')}", err=True
         )
