@@ -63,6 +63,8 @@ def kinds_around(code: str) -> list[str]:
         "num_iters in chosen",
         "self.global_step in milestones and rank == 0",
         "i < 3",
+        "i == len(train_loader) - 1",
+        "i + 1 == len(self.train_loader)",
     ],
 )
 def test_what_runs_every_so_often(condition: str) -> None:
@@ -78,6 +80,8 @@ def test_what_runs_every_so_often(condition: str) -> None:
         "    if not told:\n        told = True\n        print(x)\n",
         "    if i > due:\n        due *= 2\n        print(x)\n",
         "    if left > 0:\n        left -= 1\n        print(x)\n",
+        "    if len(kept) == n:\n        print(x)\n        kept.clear()\n",
+        "    if len(self.kept) >= 10:\n        self.kept = []\n        print(x)\n",
         "    if loss < best:\n        best = loss\n        print(x)\n",
         "    if name is not files.name:\n        print(x)\n        name = files.name\n",
         "    match i % 10:\n        case 0:\n            print(x)\n",
@@ -102,6 +106,7 @@ def test_a_weight_that_shrinks_stays_above_zero(condition: str) -> None:
         ("is_large(i)", "other"),
         ("loss > 3", "other"),
         ("i > 0", "other"),
+        ("len(kept) > 3", "other"),
         ("i < 300", "other"),
         ("epoch < 3", "other"),
         ("rank == 0", "rank"),
@@ -166,6 +171,8 @@ WINDOWS = {
     "    opt.step()\n    opt.zero_grad()\n",
     "a helper that says when": "    if window_ends(i):\n        opt.step()\n        opt.zero_grad()\n",
     "a helper that steps": "    step_at(i)\n",
+    "a list": "    kept.append(x)\n    if len(kept) == n:\n        opt.step()\n        opt.zero_grad()\n"
+    "        kept.clear()\n",
     "a counter": "    count += 1\n    if count == n:\n        opt.step()\n        opt.zero_grad()\n        count = 0\n",
 }
 
@@ -177,7 +184,7 @@ def test_gradients_that_are_accumulated_over_a_window_are_reset(window: str) -> 
     assert [loop.role for loop in loops] == [Role.STEPS]
 
 
-@pytest.mark.parametrize("window", ["modulo", "a helper that says when", "a counter"])
+@pytest.mark.parametrize("window", ["modulo", "a helper that says when", "a counter", "a list"])
 def test_a_read_at_the_end_of_a_window_comes_with_every_update(window: str) -> None:
     code = TRAINING + WINDOWS[window].replace("opt.zero_grad()", "opt.zero_grad(); print(loss.item())")
     assert len(findings(code, "SYNC01")) == 1

@@ -193,7 +193,7 @@ def kind_of(scopes: Scopes, test: cst.BaseExpression, depth: int = 0) -> str:
         return "log" if any(map(_is_first_step, conjuncts(test))) else "rank"
     if telling or _is_optional(test):
         return "optional"
-    if any(_PHASE_NAMES.match(name) for name in names):
+    if any(_PHASE_NAMES.match(name) for name in _identifiers(test, lengths=False)):
         return "phase"
     return "log" if any(_is_soon_over(scopes, part) for part in conjuncts(test)) else "other"
 
@@ -238,9 +238,12 @@ def _asks_for_interval(scopes: Scopes, node: cst.CSTNode, depth: int) -> bool:
 
 
 def _sets_its_pace(scopes: Scopes, gate: cst.If) -> bool:
-    """`if count == n: count = 0`, `if time() - last > 9: last = time()`, `if loss < best: best = loss`."""
+    """`if count == n: count = 0`, `if time() - last > 9: last = time()`, `if loss < best: best = loss`, and
+    `if len(losses) == n: losses.clear()`."""
     if not isinstance(gate.test, (cst.Comparison, cst.UnaryOperation, cst.Name)):
         return False
+    if any(_is_length(node) and _is_emptied(node.args[0].value, gate.body) for node in walk(gate.test)):  # type: ignore[attr-defined]
+        return True
     for node in walk(gate.test):
         binding = scopes.bindings.get(node)
         for write in binding.writes if binding is not None else ():
@@ -253,6 +256,19 @@ def _sets_its_pace(scopes: Scopes, gate: cst.If) -> bool:
                 if isinstance(value, cst.Name) and value.value in ("True", "False"):
                     return True
                 if value is not None and any(value.deep_equals(part) for part in walk(gate.test)):
+                    return True
+    return False
+
+
+def _is_emptied(measured: cst.BaseExpression, suite: cst.BaseSuite) -> bool:
+    """`losses.clear()`, `losses = []`"""
+    for node in walk(suite):
+        match node:
+            case (
+                cst.Call(func=cst.Attribute(value=holder, attr=cst.Name(value="clear")))
+                | cst.Assign(targets=[cst.AssignTarget(target=holder)], value=cst.List(elements=[]))
+            ):
+                if holder.deep_equals(measured):
                     return True
     return False
 
