@@ -246,3 +246,17 @@ def test_a_decorator_of_the_file_that_never_touches_autograd_leaves_it_on(decora
     net = "    net = torch.nn.Linear(2, 2)\n"
     model = model_of(WRAPPERS + net + f"    @{decorator}\n    def f(x):\n        return net(x)\n    f(1)\n")
     assert model.grad_enabled(call_on(model, "net(x)").node) is enabled
+
+
+@pytest.mark.parametrize(("last", "enabled"), [("return inner", None), ("print(x)", False)])
+def test_a_function_that_is_handed_out_may_run_later(last: str, enabled: bool | None) -> None:
+    model = model_of(f"""
+        import torch
+
+        @torch.no_grad()
+        def outer(net, x):
+            def inner():
+                return net(x)
+            {last}
+        """)
+    assert model.grad_enabled(call_on(model, "net(x)").node) is enabled

@@ -208,10 +208,12 @@ class Evaluator(Statements):
         return None if grads == {None} else grads != {False} and (True in grads or None)
 
     def _grad_around(self, function: Function) -> bool | None:
-        """For a function that nothing in sight calls: one within a function runs while that does, if at all."""
+        """For a function that nothing in sight calls: one within a function runs while that does, if at all, unless it
+        is handed out."""
         outer = function.parent
-        is_off = outer is not None and not outer.is_module and self.base_grad(outer) is False
-        return False if is_off else self._enclosing_grad
+        if outer is None or outer.is_module or self.base_grad(outer) is not False:
+            return self._enclosing_grad
+        return None if function.passed_around else False
 
     def _bind_parameters(self, function: Function) -> None:
         assert not isinstance(function.node, cst.Module)
