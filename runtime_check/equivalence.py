@@ -159,13 +159,19 @@ def _by_print(evidence: _Evidence, line: LineDifference | None) -> Equivalence:
     elif line is not None:
         verdict, reason = Sameness.DIFFERENT, f"line {line.line} of the output differs"
     elif not before.printed.strip():
-        verdict, reason = Sameness.UNKNOWN, "the program trained nothing and printed nothing to compare"
+        verdict, reason = Sameness.UNKNOWN, _nothing_to_compare(before)
     elif before.printed == after.printed:
         verdict, reason = Sameness.IDENTICAL, "the output is the same, character by character"
     else:
         verdict, reason = Sameness.EQUIVALENT, "the output is the same but for rounding and durations"
     files = _other_files(before, evidence.again, after)
     return Equivalence(verdict, reason, deterministic_baseline=deterministic, printed=line, files=files)
+
+
+def _nothing_to_compare(run: Run) -> str:
+    if run.why == "stop":
+        return f"the program trained nothing, and printed nothing in the {len(run.steps)} steps it had: raise --steps"
+    return "the program trained nothing and printed nothing to compare"
 
 
 def _by_numbers(evidence: _Evidence) -> tuple[Sameness, str]:

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import math
 
+import pytest
 from torchlint.runtime_check.equivalence import Sameness, StepDifference, compare, is_open
 
 from tests.runtime_check.runs import parameter, run
@@ -124,6 +125,11 @@ def test_a_program_without_training_is_compared_by_what_it_prints() -> None:
     assert printed("rate 0.125\n", "rate 0.125\n", "rate 0.126\n") is Sameness.EQUIVALENT
     assert printed("rate 0.125\n", "rate 0.125\n", "rate 0.225\n") is Sameness.DIFFERENT
     assert printed("", "", "") is Sameness.UNKNOWN
+
+
+@pytest.mark.parametrize(("why", "reason"), [("exit", "nothing to compare"), ("stop", "raise --steps")])
+def test_a_program_that_is_stopped_before_it_prints_needs_more_steps(why: str, reason: str) -> None:
+    assert compare(run(why=why), run(why=why), run(why=why)).reason.endswith(reason)
 
 
 def test_printed_lines_are_evidence_beside_the_numbers() -> None:
