@@ -26,8 +26,7 @@ from torchlint.analyses.data_attribute.formatted_numbers import is_formatted_as_
 from torchlint.analyses.data_attribute.writes import is_exchanged, is_self, serves_a_write
 from torchlint.analyses.once import once
 from torchlint.semantics.arguments import string_value
-from torchlint.semantics.branches import no_tensors
-from torchlint.semantics.dataflow import bare_text, reaches, writes_reaching
+from torchlint.semantics.dataflow import reaches, writes_reaching
 from torchlint.semantics.hints import LOSS_NAMES
 from torchlint.semantics.values import Kind, Value
 
@@ -73,7 +72,7 @@ class Use(Enum):
 
     ELEMENT = "element"  # `loss.data[0]` or `loss.data.cpu().numpy()[0]`, of a tensor with a single value
     CHOICE = "choice"  # `policy.max(1)[1].data[0]`, the number of an action that an environment is given
-    NUMBER = "number"  # `math.log(loss.data)`, which takes a number, and `f"{loss.data:.3f}"`, which shows one
+    NUMBER = "number"  # `f"{loss.data:.3f}"`, which shows one
     INDIFFERENT = "indifferent"  # `.data` changes nothing
     FRESH = "fresh"  # the values are at once used up
     SHARED = "shared"  # the result lives on, in the memory of the tensor
@@ -147,8 +146,6 @@ def _plain_reads(model: Model) -> list[tuple[cst.Attribute, Value, Chain]]:
         if not value.is_(Kind.TENSOR, Kind.BATCH, Kind.UNKNOWN) or _is_packed(model, node.value):
             continue
         is_made_in_sight = value.origins and value.kind is not Kind.UNKNOWN
-        if not is_made_in_sight and _is_told_from_tensors(node, model):
-            continue
         if not (is_made_in_sight or is_leaf_attribute(node.value)) and model.once(_knows_wrappers):
             continue  # what it is, its name and its use say: a wrapper of a tensor has much in common with one
         chain = Chain(model, node)
@@ -161,13 +158,6 @@ def _plain_reads(model: Model) -> list[tuple[cst.Attribute, Value, Chain]]:
         if not (is_self(model, node.value) or chain.writes or serves_a_write(model, node, chain)):
             found.append((node, value, chain))
     return found
-
-
-def _is_told_from_tensors(node: cst.Attribute, model: Model) -> bool:
-    """`x if isinstance(x, torch.Tensor) else x.data`"""
-    tests = ((guard.test, guard.branch == "body") for guard in model.guards(node) if guard.test is not None)
-    others = (bare_text(other) for test, holds in tests for other in no_tensors(test, holds, model))
-    return bare_text(node.value) in others
 
 
 def _knows_wrappers(model: Model) -> bool:
@@ -194,12 +184,6 @@ def _is_dict(chain: Chain) -> bool:
     return False
 
 
-def _is_detached_later(chain: Chain) -> bool:
-    """`w.data.clone().detach()`"""
-    at = chain.steps.index("detach()") if "detach()" in chain.steps else 0
-    return at > 0 and all(step in ("clone()", "cpu()", "cuda()", "[]") for step in chain.steps[:at])
-
-
 def _names_torch(model: Model) -> bool:
     """In a file that names nothing of torch, what has `data.numpy()` may be the constant of a compiler, or of any other
     library of arrays."""
@@ -209,7 +193,7 @@ def _names_torch(model: Model) -> bool:
 def _use(model: Model, node: cst.Attribute, value: Value, chain: Chain) -> Use:
     if chain.element is not None and _holds_one_value(model, node.value, value):
         return Use.ELEMENT
-    if _is_given_to_math(model, chain) or (not chain.steps and is_formatted_as_number(node, model)):
+    if not chain.steps and is_formatted_as_number(node, model):
         return Use.NUMBER
     if _is_choice(model, node, chain):
         return Use.CHOICE
@@ -220,7 +204,6 @@ def _use(model: Model, node: cst.Attribute, value: Value, chain: Chain) -> Use:
         or asked[1:] in _INDIFFERENT_ATTRIBUTES
         or _ends_in_number(chain)
         or _takes_indices(model, chain)
-        or _is_detached_later(chain)
         or _is_only_looked_at(model, chain)
         or (first == "type()" and isinstance(chain.nodes[0], cst.Call) and not chain.nodes[0].args)
         or _is_detached_call(node.value)
@@ -237,13 +220,6 @@ def _use(model: Model, node: cst.Attribute, value: Value, chain: Chain) -> Use:
     if isinstance(parent, (cst.Comparison, cst.ComparisonTarget, cst.BinaryOperation, cst.FormattedStringExpression)):
         return Use.FRESH
     return Use.SHARED
-
-
-def _is_given_to_math(model: Model, chain: Chain) -> bool:
-    arg = model.parent(chain.end)
-    call = model.parent(arg) if isinstance(arg, cst.Arg) else None
-    moves_only = all(step == "cpu()" for step in chain.steps)
-    return moves_only and isinstance(call, cst.Call) and (model.call(call).callee or "").startswith("math.")
 
 
 def _ends_in_number(chain: Chain) -> bool:
