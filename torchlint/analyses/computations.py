@@ -1,4 +1,4 @@
-"""Computations that a backward pass goes back through, of parts of networks and of what callers give."""
+"""Computations from parameters of modules and from arguments, whose graph a backward pass goes through."""
 
 from __future__ import annotations
 

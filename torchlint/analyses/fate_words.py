@@ -1,4 +1,4 @@
-"""The names of functions and methods by what they do with a value that they are given, for `fate`."""
+"""Names of functions and methods, grouped by what they do with an argument; read by `fate`."""
 
 from __future__ import annotations
 

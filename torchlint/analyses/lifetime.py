@@ -1,4 +1,4 @@
-"""How long what is put into a variable stays there: which iterations, and whether beyond the function."""
+"""How long a variable keeps what is put into it: over which iterations, and whether beyond the function."""
 
 from __future__ import annotations
 

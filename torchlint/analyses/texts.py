@@ -1,4 +1,4 @@
-"""Texts: strings, and what is made of other values to be read."""
+"""Strings, and expressions that turn other values into strings."""
 
 from __future__ import annotations
 

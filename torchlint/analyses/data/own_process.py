@@ -1,4 +1,4 @@
-"""What ties a dataset to the process that made it: functions that cannot be sent, open files, and what it remembers."""
+"""What ties a dataset to the process that made it: functions that cannot be pickled, open files, cached samples."""
 
 from __future__ import annotations
 

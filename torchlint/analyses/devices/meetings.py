@@ -1,4 +1,4 @@
-"""Tensors that meet one on the host, so that they have to be there, too."""
+"""Tensors that are combined with a tensor on the host, and so have to be there, too."""
 
 from __future__ import annotations
 

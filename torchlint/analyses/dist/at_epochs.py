@@ -1,4 +1,4 @@
-"""By what names a sampler, its loader and the number of the epoch are known where the epochs begin."""
+"""Which variables hold a sampler, its loader and the epoch counter at the start of an epoch."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the function that puts the samples of a loader together has to do for each batch."""
+"""Collate functions for text: whether they tokenize each batch, or only pad token ids."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Numbers of workers that are some on any machine."""
+"""Expressions for `num_workers` that are above zero on any machine."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Branches from which no loop, or no program, comes back: what they do is done once."""
+"""Branches that end the loop or the program: what they do is done once."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How often a loop runs, where that is written down."""
+"""How many iterations a loop has, where the code says so."""
 
 from __future__ import annotations
 

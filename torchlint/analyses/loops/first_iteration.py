@@ -1,4 +1,4 @@
-"""Loops that end in their first iteration, as those that look at one batch of the data."""
+"""Loops that end in their first iteration, to look at one batch of the data."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Loaders that another file of the project gets: of its functions, methods and classes, and what these do with them."""
+"""Loaders that a file hands to functions, methods and classes of other files, and what these do with them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Conditions that are over with the first iteration that meets them."""
+"""Conditions that hold in one iteration only: what they guard runs once."""
 
 from __future__ import annotations
 

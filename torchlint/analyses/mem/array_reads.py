@@ -1,4 +1,4 @@
-"""Results that are read as arrays: `numpy()` raises on a tensor that requires a gradient, so these carry no graph."""
+"""Outputs that are read as arrays: `numpy()` raises on a tensor that requires a gradient, so these carry no graph."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Passes that need gradients on the way to their results, of which only other files of the project tell, and functions
-that let gradients through."""
+"""Forward passes that take gradients inside, as other files of the project show, and functions that let gradients
+through."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What code asks of networks besides their answers: state that may be a part of the graph of a pass."""
+"""State that code reads from a network besides its outputs: it may be a part of the graph of a forward pass."""
 
 from __future__ import annotations
 

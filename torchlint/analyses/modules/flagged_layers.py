@@ -1,4 +1,4 @@
-"""Layers of a network that a pass only comes to where it is told so: `forward(self, x, training=False)`."""
+"""Layers that a forward pass runs only if an argument says so: `forward(self, x, training=False)`."""
 
 from __future__ import annotations
 

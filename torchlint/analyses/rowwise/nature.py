@@ -1,4 +1,4 @@
-"""What a call may do, as far as the independence of iterations goes."""
+"""What a call in a loop body does beside computing: draw numbers, print, write. Iterations may depend on that."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ def is_metadata(method: str | None) -> bool:
 
 
 def nature(call: Call, depth: int = 0) -> Nature:
-    """Of a call whose function is no method of a row."""
+    """The nature of a call whose function is no method of a row."""
     name, method = call.callee, call.method
     target = call.target or call.foreign
     if target is not None:
@@ -143,7 +143,7 @@ def _of_torch(call: Call, name: str) -> Nature:
 
 
 def of_method(method: str) -> Nature:
-    """Of a function of torch or a method of a tensor, by its name alone."""
+    """The nature of a function of torch or of a method of a tensor, by its name alone."""
     if method in _EFFECTS:
         return Nature.OPAQUE
     if method in _RANDOM:

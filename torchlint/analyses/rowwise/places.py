@@ -1,4 +1,4 @@
-"""Indices that are tensors: how many places they hold."""
+"""Indices that are tensors: whether they select one row or several."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Assertions about tensors of the device for which it is worth to wait, or which make nobody wait any longer."""
+"""Assertions about tensors on the device: those that are worth a synchronisation, and those that add none."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Numbers that the host needs whoever computes them: what a tensor is cut by, and how long it is to be."""
+"""Numbers that the host needs, wherever they are computed: bounds of slices, indices and sizes of tensors."""
 
 from __future__ import annotations
 

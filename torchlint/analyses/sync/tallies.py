@@ -1,4 +1,4 @@
-"""Sums of truths, as in `(a == b).sum()`: integers, whatever is compared."""
+"""Counts of true elements, as in `(a == b).sum()`: integers, whatever is compared."""
 
 from __future__ import annotations
 
