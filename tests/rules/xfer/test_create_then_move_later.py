@@ -80,6 +80,8 @@ _MOVED_LATER = """
     [
         ("made = Variable(torch.arange(0, 4), requires_grad=False)", "pass"),
         ("made = torch.zeros(4, requires_grad=False)", "pass"),
+        ("made = Variable(torch.FloatTensor(self.n))", "_ = made.data.fill_(self.label)"),
+        ("made = torch.FloatTensor(self.n)", "made.uniform_(0, 1)"),
         ("made = torch.FloatTensor(x.size() + (4,)).zero_()", "pass"),
         ("made = torch.rand(4, 2)", "made.mul_(2).sub_(1)"),
         ("made = torch.empty(4, 2)", "nn.init.normal_(made)"),

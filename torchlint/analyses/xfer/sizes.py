@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
+from torchlint.analyses.variable_wrapper import VARIABLE
 from torchlint.analyses.xfer.agreement import DRAWING, FILLING
 from torchlint.semantics.dataflow import text
 from torchlint.semantics.values import Kind
@@ -42,7 +43,11 @@ def is_given_sizes(call: Call, model: Model) -> bool:
     only = call.arguments[0]
     if only.keyword is not None or model.value(only.value).kind is not Kind.UNKNOWN:
         return False
-    return _is_filled_over(call.node, model) or text(only.value) in model.once(_sizes_among_others)
+    return (
+        _is_filled_over(call.node, model)
+        or _is_filled_over_next(call, model)
+        or text(only.value) in model.once(_sizes_among_others)
+    )
 
 
 def _sizes_among_others(model: Model) -> frozenset[str]:
@@ -57,6 +62,24 @@ def _is_filled_over(node: cst.CSTNode, model: Model) -> bool:
     if isinstance(above, cst.Attribute) and above.attr.value == "data":
         above = model.parent(above)
     return isinstance(above, cst.Attribute) and above.attr.value in FILLING | DRAWING
+
+
+def _is_filled_over_next(call: Call, model: Model) -> bool:
+    """Whether the next statement fills the variable that a tensor is put into."""
+    inner: cst.CSTNode = call.node
+    while isinstance(arg := model.parent(inner), cst.Arg):
+        wrapper = model.parent(arg)
+        if not isinstance(wrapper, cst.Call) or model.call(wrapper).callee != VARIABLE:
+            return False
+        inner = wrapper
+    match model.parent(inner):
+        case cst.Assign(targets=[cst.AssignTarget(target=cst.Name() as target)]):
+            binding, line = model.binding(target), model.statement(inner)
+            body = getattr(model.parent(line), "body", ())
+            after = body[body.index(line) + 1 :][:1] if line in body else ()
+            reads = binding.reads if binding is not None else ()
+            return any(model.statement(read) in after and _is_filled_over(read, model) for read in reads)
+    return False
 
 
 def has_sizes(call: Call, model: Model) -> bool:
