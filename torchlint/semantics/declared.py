@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 import libcst as cst
@@ -37,6 +38,7 @@ _ANNOTATIONS = {
     "builtins.dict": Value(Kind.DICT),
 }
 _ACCELERATORS = ("cuda", "gpu", "mps", "xpu")
+_CLASS_NAME = re.compile(r"cls|\w+_(class|cls|type)")
 
 
 def _says_more(declared: Value | None, known: Value) -> bool:
@@ -65,6 +67,8 @@ class Declared(Calls):
             return self._self_value(function)
         value = self.known.parameters.get(function, {}).get(name)
         annotated = frameworks.parameter(function, name) or self._annotation(param.annotation)
+        if annotated is not None and annotated.kind is Kind.MODULE and self._stands_for_class(param):
+            annotated = None
         if value is None or value.kind is Kind.UNKNOWN:
             value = annotated or self._accelerator_by_default(param) or value or UNKNOWN
         elif _says_more(annotated, value):
@@ -72,6 +76,11 @@ class Declared(Calls):
         if is_name(param.default, "None"):
             value = value.but(optional=True)
         return self.refined(self.scopes.bindings[param.name], value)
+
+    def _stands_for_class(self, param: cst.Param) -> bool:
+        """`loss_class: nn.Module`, `layer: nn.Module = nn.GELU`: what is meant is `type[nn.Module]`."""
+        default = self.known.defaults.get(param.default, UNKNOWN) if param.default is not None else UNKNOWN
+        return default.kind is Kind.CLASS or _CLASS_NAME.fullmatch(param.name.value) is not None
 
     def _accelerator_by_default(self, param: cst.Param) -> Value | None:
         """`device="cuda"`, of a function whose callers are out of sight: what lives there may be on a GPU."""

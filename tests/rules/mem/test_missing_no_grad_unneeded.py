@@ -365,3 +365,25 @@ def test_a_network_without_a_base_class_may_be_trained_by_whoever_calls_it() -> 
     assert findings(BY_HAND.format(layer="nn.Linear(4, 4)", before=""), "MEM05") == []
     predictor = BY_HAND.format(layer="net", before="self.inner.eval()\n        ")
     assert len(findings(predictor, "MEM05")) == 1
+
+
+JUDGED = """
+    import torch
+    from torch import nn
+
+    def evaluate(preds: torch.Tensor, labels: torch.Tensor, {parameter}):
+        judge = {made}
+        return judge(preds, labels).item()
+"""
+
+
+@pytest.mark.parametrize(
+    ("parameter", "made", "count"),
+    [
+        pytest.param("loss_class: nn.Module", "loss_class(reduction='mean')", 0, id="by its name"),
+        pytest.param("loss: nn.Module = nn.MSELoss", "loss(reduction='mean')", 0, id="by its default"),
+        pytest.param("judge: nn.Module", "judge", 1, id="a network"),
+    ],
+)
+def test_a_class_that_is_annotated_as_a_module_runs_nothing(parameter: str, made: str, count: int) -> None:
+    assert len(findings(JUDGED.format(parameter=parameter, made=made), "MEM05")) == count
