@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
+from torchlint.analyses.single_tensor import is_what_trains
 from torchlint.analyses.sync.accumulators import host_sum
 from torchlint.analyses.sync.number_lists import bare_tensor, listed_in
 from torchlint.analyses.sync.readback import reads
@@ -88,6 +89,8 @@ def _is_real(model: Model, read: Readback) -> bool:
     """A tensor of real floating point numbers, such as what a backward pass starts from."""
     tensor = bare_tensor(read.tensor)
     value, binding = read.value, model.binding(tensor)
+    if is_what_trains(model, tensor):
+        return True
     if value.kind is not Kind.TENSOR or (value.optional and read.how != "item"):
         return False
     return value.dtype == "float" or (

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from torchlint.semantics.entities import Binding, Call, Write
     from torchlint.semantics.model import Model
 
+_Maker = tuple[str, "int | None"]
 _SEVERAL = re.compile(r"torch\.nn\.(\w*(RNN|LSTM|GRU)|LSTMCell|MultiheadAttention|AdaptiveLogSoftmaxWithLoss)$")
 _KEPT_BY_OTHERS_TOO = frozenset(
     """
@@ -67,7 +68,7 @@ def is_one_tensor(model: Model, expression: cst.BaseExpression, depth: int = 4) 
     value = model.value(expression)
     if value.optional or is_graphless(value):
         return False
-    if _is_backpropagated(model, expression):
+    if _is_backpropagated(model, expression) or is_what_trains(model, expression):
         return True
     if not value.is_(Kind.TENSOR) or not value.carries:
         return False
@@ -116,6 +117,30 @@ def _writes_one_tensor(model: Model, write: Write, depth: int) -> bool:
     target = model.call(write.value).target if isinstance(write.value, cst.Call) else None
     parts = returned_at(target, place) if target is not None and place is not None else None
     return parts is not None and all(is_one_tensor(model, part, depth - 1) for part in parts)
+
+
+def is_what_trains(model: Model, expression: cst.BaseExpression) -> bool:
+    """Whether a variable holds nothing but results that a function of the file goes back through: a test has its loss
+    of `criterion(output, target)`, as the training has."""
+    binding = model.binding(expression)
+    writes = [write for write in binding.writes if write.kind != "augmented"] if binding is not None else []
+    return bool(writes) and all(_maker(model, write) in model.once(_makers_of_losses) for write in writes)
+
+
+def _makers_of_losses(model: Model) -> frozenset[_Maker]:
+    """Those whose result runs `backward()`, which takes one real number, under the only name that it gets."""
+    calls = (call for call in model.calls if call.method == "backward" and call.argument("gradient", 0).absent)
+    losses = (model.binding(call.receiver) for call in calls if call.receiver is not None)
+    makers = (_maker(model, loss.writes[0]) for loss in losses if loss is not None and len(loss.writes) == 1)
+    return frozenset(maker for maker in makers if maker is not None)
+
+
+def _maker(model: Model, write: Write) -> _Maker | None:
+    """The function or object out of sight that is called, as it is written, and which of its results is taken."""
+    if write.kind != "assign" or not isinstance(write.value, cst.Call) or model.call(write.value).target is not None:
+        return None
+    place = place_of(model, write) if write.unpacked else None
+    return None if write.unpacked and place is None else (text(write.value.func), place)
 
 
 def _is_backpropagated(model: Model, expression: cst.BaseExpression) -> bool:

@@ -10,7 +10,7 @@ import libcst as cst
 
 from torchlint.analyses.exceptions import catches
 from torchlint.analyses.order import is_before
-from torchlint.analyses.single_tensor import is_one_tensor
+from torchlint.analyses.single_tensor import is_one_tensor, is_what_trains
 from torchlint.analyses.sync.accumulators import (
     has_other_purpose,
     is_inside,
@@ -169,7 +169,8 @@ def _item(model: Model, binding: Binding, name: cst.CSTNode, loop: Loop) -> Item
             raise NoFixError(f"the loop uses `{binding.name}` in another way on {model.place(name)}")
     tensor = bare_tensor(tensor)
     value = model.value(tensor)
-    if value.kind is not Kind.TENSOR or value.optional or not (value.dtype or is_one_tensor(model, tensor)):
+    is_tensor = value.kind is Kind.TENSOR and not value.optional and (value.dtype or is_one_tensor(model, tensor))
+    if not is_tensor and not is_what_trains(model, tensor):
         raise NoFixError(f"`{model.code(tensor)}` is not known to be a tensor")
     is_shared = model.once(_reuses_results) or not is_its_own(model, tensor, loop)
     return Item(number, how, tensor, is_shared)
