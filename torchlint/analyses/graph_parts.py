@@ -168,19 +168,20 @@ class GraphParts:
         cls = next((cls for cls in self._model.classes if cls.ref == ref), None)
         if cls is not None and not _keeps_tensors(self._model, cls):
             return False
-        binding = self._model.binding(module) if module is not None else None
-        resets = [
-            other
-            for other in self._model.calls
-            if other.receiver is not None
-            and binding is not None
-            and self._model.binding(other.receiver) is binding
-            and _STATE.search(other.method or "")
-        ]
         if self._loop is None:
             return False
-        inside = any(self._loop in other.loops() for other in resets)
+        resets = list(self._resets(module)) if module is not None else []
+        inside = any(self._loop in self._model.loops_around(place) for place in resets)
         return not inside and (bool(resets) or cls is not None)
+
+    def _resets(self, module: cst.CSTNode) -> Iterator[cst.CSTNode]:
+        """Where a module is told to begin anew, or is given a state: `net.reset()`, `net.hidden = hidden.detach()`"""
+        model, binding = self._model, self._model.binding(module)
+        for read in binding.reads if binding is not None else ():
+            attribute = model.parent(read)
+            if isinstance(attribute, cst.Attribute) and attribute.value is read and _STATE.search(attribute.attr.value):
+                if isinstance(model.parent(attribute), (cst.Call, cst.AssignTarget)):
+                    yield attribute
 
     # -- variables
 

@@ -51,6 +51,31 @@ def test_it_does_so_in_a_project_as_well(tmp_path: Path) -> None:
     assert lint(source, Settings.selecting("MEM04"), strict=True, project=Project()) == []
 
 
+GIVEN_STATE = """
+import torch.nn.functional as F
+
+
+def train(model, batches, optimizer):
+    for batch in batches:
+        model.{attribute} = start()
+        optimizer.zero_grad()
+        for x, y in batch:
+            {place}
+            loss = F.cross_entropy(model(x), y)
+            loss.backward(retain_graph=True)
+        optimizer.step()
+"""
+
+
+@pytest.mark.parametrize(
+    ("attribute", "place", "found"),
+    [("hidden", "pass", 0), ("hidden", "model.hidden = model.hidden.detach()", 1), ("scale", "pass", 1)],
+)
+def test_a_module_that_is_given_a_state_hands_it_from_pass_to_pass(attribute: str, place: str, found: int) -> None:
+    code = GIVEN_STATE.format(attribute=attribute, place=place)
+    assert len(findings(code, "MEM04")) == found
+
+
 TRUNCATED = """
 import torch
 from torch import nn
