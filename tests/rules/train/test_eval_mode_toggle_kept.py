@@ -55,6 +55,34 @@ def test_evaluation_mode_that_stays_is_found(before: str, after: str) -> None:
     assert "Nothing calls" in finding.message
 
 
+ASKED = """\
+def accuracy():
+    net.eval()
+    with torch.no_grad():
+        return sum((net(x).argmax(1) == y).sum() for x, y in test_loader)
+
+for epoch in range(3):
+    if {test}:
+        net.{switch}()
+    train_epoch()
+    print(accuracy())
+"""
+
+
+@pytest.mark.parametrize(
+    ("test", "switch", "found"),
+    [
+        ("not net.training", "train", 0),
+        ("net.training", "train", 1),
+        ("not net.training", "float", 1),
+        ("not other.training", "train", 1),
+    ],
+)
+def test_a_network_that_is_asked_for_its_mode_is_in_the_other_one_else(test: str, switch: str, found: int) -> None:
+    code = SETUP + "other = nn.Linear(4, 3)\n" + ASKED.format(test=test, switch=switch)
+    assert len(findings(code, "TRAIN04")) == found
+
+
 PROBE = """\
 class Probe:
     def __init__(self):

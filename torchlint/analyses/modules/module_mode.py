@@ -15,7 +15,7 @@ from torchlint.analyses.modules.call_order import InnerFirst
 from torchlint.analyses.modules.evaluated_makers import hands_on_evaluated
 from torchlint.analyses.modules.listed_networks import put_into_list
 from torchlint.analyses.modules.mode_layers import mode_layer
-from torchlint.analyses.modules.network_names import name_outside, unwrapped
+from torchlint.analyses.modules.network_names import asked_for_mode, name_outside, unwrapped
 from torchlint.semantics.dataflow import parameter_of_function, text, upstream
 from torchlint.semantics.tree import arms, is_name, walk
 from torchlint.semantics.values import Kind
@@ -225,10 +225,11 @@ class _Walk:
                 return modes
             case cst.If(test=test, body=body, orelse=orelse):
                 modes = self._calls(test, modes)
-                then = self._body(body, modes)
+                then = self._body(body, modes - self._ruled_out(test, True))
                 if self._ways.again is not None and holds_once(test):
                     return modes
-                otherwise = self._statement(orelse, modes) if orelse is not None else modes
+                otherwise = modes - self._ruled_out(test, False)
+                otherwise = self._statement(orelse, otherwise) if orelse is not None else otherwise
                 kept = self._kept(test) if otherwise == _EVALUATION else None
                 return then | otherwise if kept is None or then not in (_TRAINING, kept) else kept
             case cst.Else(body=body) | cst.Finally(body=body):
@@ -317,7 +318,7 @@ class _Walk:
 
     def _pass(self, node: cst.CSTNode, modes: Modes) -> None:
         self._before[node] = self._before.get(node, _NOWHERE) | modes
-        if isinstance(node, cst.Assign) and (of := _asked_for_mode(node.value)) is not None and self._is(of):
+        if isinstance(node, cst.Assign) and (of := asked_for_mode(node.value)) is not None and self._is(of):
             for target in node.targets:
                 binding = self._model.binding(target.target)
                 if binding is not None:
@@ -330,8 +331,17 @@ class _Walk:
             return None
         if binding in self._noted:
             return self._noted[binding]
-        asked = any(write.value is not None and _asked_for_mode(write.value) for write in binding.writes)
+        asked = any(write.value is not None and asked_for_mode(write.value) for write in binding.writes)
         return frozenset({Mode.UNKNOWN}) if asked else None
+
+    def _ruled_out(self, test: cst.BaseExpression, holds: bool) -> Modes:
+        """The modes that a network is not in where `net.training`, or `not net.training`, holds, or does not."""
+        if isinstance(test, cst.UnaryOperation) and isinstance(test.operator, cst.Not):
+            return self._ruled_out(test.expression, not holds)
+        of = asked_for_mode(test)
+        if of is None or not self._is(of):
+            return _NOWHERE
+        return _EVALUATION if holds else _TRAINING | {Mode.FRESH}
 
     # -- what a call does to the network
 
@@ -481,11 +491,6 @@ def _switched(call: Call) -> Mode:
     if call.method == "eval" or state.value.constant is False:
         return Mode.EVALUATION
     return Mode.TRAINING if state.absent or state.value.constant is True else Mode.UNKNOWN
-
-
-def _asked_for_mode(value: cst.CSTNode) -> cst.BaseExpression | None:
-    """`net` of `net.training`."""
-    return value.value if isinstance(value, cst.Attribute) and value.attr.value == "training" else None
 
 
 def _outlives(binding: Binding) -> bool:

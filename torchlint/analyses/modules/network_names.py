@@ -30,3 +30,8 @@ def name_outside(model: Model, call: Call, function: Function, network: Binding,
         if parameter_of_function(call, function, arg) is network:
             return model.binding(unwrapped(arg.value))
     return None
+
+
+def asked_for_mode(value: cst.CSTNode) -> cst.BaseExpression | None:
+    """`net` of `net.training`."""
+    return value.value if isinstance(value, cst.Attribute) and value.attr.value == "training" else None
