@@ -89,10 +89,19 @@ def test_what_runs_every_so_often(condition: str) -> None:
         "    i % 10 == 0 and print(x)\n",
         "    value = print(x) if i % 10 == 0 else None\n",
         "    if i % 10 != 0:\n        continue\n    print(x)\n",
+        "    if i % 10 != 0:\n        with lock:\n            continue\n    print(x)\n",
+        "    if i % 10:\n        if a:\n            continue\n        elif b:\n            break\n        else:\n"
+        "            continue\n    print(x)\n",
     ],
 )
 def test_ways_to_run_every_so_often(code: str) -> None:
     assert kinds_around(code) == ["log"]
+
+
+@pytest.mark.parametrize("rest", ["elif b:\n            continue", "else:\n            count += 1"])
+def test_a_branch_that_leaves_only_at_times_is_no_exit(rest: str) -> None:
+    code = f"    if i % 10:\n        if a:\n            continue\n        {rest}\n    print(x)\n"
+    assert kinds_around(code) == []
 
 
 @pytest.mark.parametrize("condition", ["weight > 0", "weight"])

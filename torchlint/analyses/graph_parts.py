@@ -33,6 +33,7 @@ _CARRIED_NAMES = re.compile(r"(?i)fake|gen|recon|hidden|state|feat|emb|latent|lo
 _DATA = re.compile(
     r"(?i)sample|batch|next|load|read|choice|preprocess|transform|augment|mask|shuffle|index|random|onehot|one_hot|noise|label"
 )
+_TOLD = (cst.Call, cst.AssignTarget)
 _LIMIT = 600
 _DEPTH = 4
 
@@ -179,9 +180,10 @@ class GraphParts:
         model, binding = self._model, self._model.binding(module)
         for read in binding.reads if binding is not None else ():
             attribute = model.parent(read)
-            if isinstance(attribute, cst.Attribute) and attribute.value is read and _STATE.search(attribute.attr.value):
-                if isinstance(model.parent(attribute), (cst.Call, cst.AssignTarget)):
-                    yield attribute
+            if not isinstance(attribute, cst.Attribute) or not isinstance(model.parent(attribute), _TOLD):
+                continue
+            if attribute.value is read and _STATE.search(attribute.attr.value):
+                yield attribute
 
     # -- variables
 

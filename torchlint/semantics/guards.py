@@ -165,7 +165,19 @@ class Guards:
 
 
 def _leaves(suite: cst.BaseSuite) -> bool:
-    return isinstance(_last(suite), (cst.Continue, cst.Return, cst.Break))
+    last = _last(suite)
+    if isinstance(last, cst.With):
+        return _leaves(last.body)
+    if isinstance(last, cst.If):
+        return _leaves_in_all(last)
+    return isinstance(last, (cst.Continue, cst.Return, cst.Break))
+
+
+def _leaves_in_all(branch: cst.If) -> bool:
+    rest = branch.orelse
+    if isinstance(rest, cst.If):
+        return _leaves(branch.body) and _leaves_in_all(rest)
+    return rest is not None and _leaves(branch.body) and _leaves(rest.body)
 
 
 def _last(suite: cst.BaseSuite) -> cst.CSTNode | None:

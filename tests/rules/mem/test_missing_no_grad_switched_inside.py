@@ -131,6 +131,72 @@ def test_a_method_that_switches_autograd_off_itself_unless_it_trains(tmp_path: P
     assert len(linted(tmp_path)) == count
 
 
+CAPTIONER = """
+    import torch
+
+    class Captioner(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.net = torch.nn.Linear(2, 2)
+
+        def generate(self, x, record):
+            self.eval()
+            if not record:
+                with {without}:
+                    return self.{run}(x)
+            return self.{run}(x)
+
+        def tokens(self, x):
+            return self.net(x)
+    """
+CAPTIONS = """
+    import torch
+
+    def captions(net: torch.nn.Module, x, record=False):
+        return net.generate(x, record)
+    """
+CAPTIONING = """
+    import torch
+    from captions import captions
+
+    def show(net: torch.nn.Module, batches):
+        net.eval()
+        for x in batches:
+            print(captions(net, x).argmax(1).tolist())
+    """
+
+
+@pytest.mark.parametrize("run", ["net", "tokens"])
+@pytest.mark.parametrize(("without", "count"), [("torch.no_grad()", 0), ("torch.autocast('cuda')", 1)])
+def test_a_network_that_is_told_whether_to_record_through_a_helper(
+    tmp_path: Path, run: str, without: str, count: int
+) -> None:
+    (tmp_path / "pyproject.toml").touch()
+    (tmp_path / "captioner.py").write_text(dedent(CAPTIONER.format(run=run, without=without)))
+    (tmp_path / "captions.py").write_text(dedent(CAPTIONS))
+    assert len(linted(tmp_path, main=CAPTIONING)) == count
+
+
+CHOSEN = """
+import torch
+
+def shown(net, batches, record):
+    net.eval()
+    for x in batches:
+        if record:
+            y = net(x)
+        else:
+            with torch.{without}:
+                y = net(x)
+        print(y.argmax(1).tolist())
+"""
+
+
+@pytest.mark.parametrize(("without", "count"), [("no_grad()", 0), ("inference_mode()", 0), ("autocast('cuda')", 1)])
+def test_a_function_that_chooses_whether_to_record_does_it_on_purpose(without: str, count: int) -> None:
+    assert len(findings(CHOSEN.format(without=without), "MEM05")) == count
+
+
 DECODERS = """
     import abc
     import torch

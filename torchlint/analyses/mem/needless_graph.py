@@ -33,7 +33,13 @@ from torchlint.analyses.mem.gradients_on_the_way import (
 )
 from torchlint.analyses.mem.keyword_match import is_of_network, methods_meant, namesakes, passes_that_fit
 from torchlint.analyses.mem.network_parts import is_in_constructor, is_network_by_hand
-from torchlint.analyses.mem.recorded_passes import RecordedPasses, is_entered, runs_without_gradients, takes_gradients
+from torchlint.analyses.mem.recorded_passes import (
+    RecordedPasses,
+    is_entered,
+    runs_without_gradients,
+    switches_gradients,
+    takes_gradients,
+)
 from torchlint.analyses.mem.state_reads import read_for_state
 from torchlint.analyses.mem.switching_callers import (
     is_chosen_with_autograd_off,
@@ -155,7 +161,7 @@ class _Finder:
         is_network = call.receiver_value.kind is Kind.MODULE
         if any(takes_gradients(*method) for method in methods if not is_network or is_of_network(self._model, *method)):
             return True
-        return bool(methods) and all(runs_without_gradients(*method) for method in methods)
+        return bool(methods) and all(switches_gradients(*method) for method in methods)
 
     # -- what is left alone
 

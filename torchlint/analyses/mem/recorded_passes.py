@@ -10,6 +10,7 @@ import libcst as cst
 from torchlint.analyses.fate import Fate, Tracer
 from torchlint.analyses.mem.array_reads import is_read_as_array
 from torchlint.analyses.mem.frozen_modules import is_frozen
+from torchlint.analyses.mem.keyword_match import namesakes
 from torchlint.analyses.modules.parameter_free import class_of_module, is_parameter_free_pass
 from torchlint.analyses.single_tensor import carries
 from torchlint.analyses.variable_wrapper import is_volatile_pass
@@ -48,10 +49,29 @@ class RecordedPasses:
     def of_function(self, function: Function) -> list[Call]:
         """Forward passes with autograd on; beside networks that the function itself switches it off for, only those of
         networks: a helper or a loss was left out of the block on purpose, or has next to nothing to record."""
-        found = [call for call in function.calls if self.records(call)]
+        found = [call for call in function.calls if self.records(call) and not self._is_chosen(call)]
         if any(call.is_forward and self._model.grad_enabled(call.node) is False for call in function.calls):
             return [call for call in found if self._is_of_network(call)]
         return found
+
+    def _is_chosen(self, call: Call) -> bool:
+        """Whether the function runs the same with autograd off where an option is another: it asks when to record."""
+        guards = self._model.guards(call.node)
+        options = {guard.node: guard.branch for guard in guards if self._asks_for_option(guard)}
+        return bool(options) and any(
+            self._model.grad_enabled(other.node) is False
+            and text(other.node.func) == text(call.node.func)
+            and any(options.get(gate.node, gate.branch) != gate.branch for gate in self._model.guards(other.node))
+            for other in call.function.calls
+        )
+
+    def _asks_for_option(self, guard: Guard) -> bool:
+        """`if record:`, of a parameter."""
+        test = guard.test
+        while isinstance(test, cst.UnaryOperation) and isinstance(test.operator, cst.Not):
+            test = test.expression
+        binding = self._model.binding(test) if isinstance(test, cst.Name) else None
+        return binding is not None and binding.is_parameter
 
     def _is_of_network(self, call: Call) -> bool:
         run = self._model.value(call.node.func)
@@ -138,8 +158,7 @@ class RecordedPasses:
         if entered is None:
             return call.method == "generate" and _TRANSFORMERS.search(self._model.source.text) is not None
         ends_graph = call.foreign is not None and call.loop is None and call.value.is_(Kind.ARRAY, Kind.NUMBER)
-        switches = runs_without_gradients(*entered) or _runs_both_ways(*entered)
-        return ends_graph or switches or takes_gradients(*entered)
+        return ends_graph or switches_gradients(*entered) or _hands_on_switched(*entered) or takes_gradients(*entered)
 
     def _runs_own_network(self, call: Call) -> bool:
         """Whether a method of a network makes a loss of what it computes itself: `lm.nll_loss(tokens, targets)`."""
@@ -250,11 +269,23 @@ def runs_without_gradients(model: Model, function: Function, depth: int = _DEPTH
     )
 
 
-def _runs_both_ways(model: Model, function: Function) -> bool:
-    """Whether a function runs one network with gradients to train it, and without them otherwise."""
-    passes = [inner for inner in function.calls if inner.is_forward]
+def switches_gradients(model: Model, function: Function) -> bool:
+    """Whether a function runs its networks with autograd off, or one network with gradients to train it, and without
+    them otherwise."""
+    if runs_without_gradients(model, function):
+        return True
+    passes = [inner for inner in function.calls if inner.is_forward or model.effects(inner).has("forwards")]
     without = {text(inner.node.func) for inner in passes if model.grad_enabled(inner.node) is False}
     return any(text(inner.node.func) in without for inner in passes if model.grad_enabled(inner.node) is True)
+
+
+def _hands_on_switched(model: Model, function: Function) -> bool:
+    """`return net.generate(images, no_grad=no_grad)`, where every method of that name switches autograd by itself."""
+    returned = [model.call(node.value) for node in function.returns if isinstance(node.value, cst.Call)]
+    if not returned or len(returned) < len(function.returns):
+        return False
+    methods = [namesakes(model, call) for call in returned]
+    return all(methods) and all(switches_gradients(*method) for named in methods for method in named)
 
 
 def _is_handed_out(inner: Function, function: Function) -> bool:
