@@ -191,7 +191,7 @@ class Calls(MethodCalls):
         value = self._enter_one_of(call, targets, given, bound=target.takes_receiver(receiver))
         if method == "forward" and receiver.kind is Kind.MODULE:
             return self._forwarded(call, receiver, value, given)
-        return value
+        return transfer.computed_by(receiver, value)
 
     def _attribute_of_class(self, call: Call, receiver: Value, cls: Class, name: str, given: Arguments) -> Value:
         """Call what an attribute holds that is no method of this file."""
@@ -231,7 +231,7 @@ class Calls(MethodCalls):
         if method == "forward" and receiver.kind is Kind.MODULE:
             return self._forwarded(call, receiver, self._visit(call, target, given, bound=bound), given)
         call.callee = target.ref
-        return self._visit(call, target, given, bound=bound)
+        return transfer.computed_by(receiver, self._visit(call, target, given, bound=bound))
 
     def _visit(self, call: Call, target: Function, given: Arguments, *, bound: bool) -> Value:
         """A call to a function of another file: what it returns for these arguments."""
@@ -463,7 +463,8 @@ class Calls(MethodCalls):
         if returned.kind is Kind.UNKNOWN:
             return torch_results.module_result(module, first, grad, place)
         if returned.kind is Kind.TENSOR:
-            return returned.but(grad=grad, place=place if returned.place is Place.UNKNOWN else returned.place)
+            is_open = returned.place is Place.UNKNOWN or place is Place.HOST  # other callers may have it on the device
+            return returned.but(grad=grad, place=place if is_open else returned.place)
         return transfer.detached(returned) if self.grad is False else returned
 
 

@@ -72,6 +72,13 @@ def mixed_place(values: Sequence[Value]) -> Place:
     return Place.HOST if places and all(place is Place.HOST for place in places) else Place.UNKNOWN
 
 
+def computed_by(network: Value, result: Value) -> Value:
+    """What a method returns: a tensor that a network on the host computes is there, too."""
+    is_there = network.kind is Kind.MODULE and network.place is Place.HOST
+    is_open = result.kind is Kind.TENSOR and result.place is Place.UNKNOWN
+    return result.but(place=Place.HOST) if is_there and is_open else result
+
+
 def place_behind(values: Sequence[Value]) -> Place:
     """Of what code out of sight returns for values: a batch, as the loader yields it, it may copy to the device."""
     place = mixed_place(values)

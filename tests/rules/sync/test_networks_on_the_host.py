@@ -67,6 +67,45 @@ def test_an_evaluation_of_a_network_on_the_host(made: str, x: str, after: str, c
     assert len(findings(PROGRAM.format(made=made, x=x, after=after), "SYNC01")) == count
 
 
+BACK = """
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.linear = nn.Linear(4, 4)
+
+    def forward(self, x):
+        return self.linear(x)
+
+    def distance(self, x, y):
+        return F.mse_loss(self.linear(x), given(y))
+
+
+gpu = torch.device("cuda")
+net = Net().to(gpu)
+optimizer = torch.optim.SGD(net.parameters(), 0.1)
+for x, y in batches:
+    optimizer.zero_grad()
+    F.mse_loss(net(x.to(gpu)), y.to(gpu)).backward()
+    optimizer.step()
+{moved}
+total = 0
+with torch.no_grad():
+    for x, y in batches:
+        total += {loss}.item()
+"""
+
+
+@pytest.mark.parametrize("loss", ["net(x).mean()", "F.mse_loss(net(x), y)", "net.distance(x, y)"])
+@pytest.mark.parametrize(("moved", "count"), [("net = net.to('cpu')", 0), ("net = net.eval()", 1)])
+def test_what_a_network_computes_that_is_back_on_the_host(moved: str, loss: str, count: int) -> None:
+    assert len(findings(BACK.format(moved=moved, loss=loss), "SYNC01")) == count
+
+
 TRUTH = """
 import torch
 from torch import nn
