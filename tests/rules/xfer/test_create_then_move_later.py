@@ -82,6 +82,7 @@ _MOVED_LATER = """
         ("made = torch.zeros(4, requires_grad=False)", "pass"),
         ("made = Variable(torch.FloatTensor(self.n))", "_ = made.data.fill_(self.label)"),
         ("made = torch.FloatTensor(self.n)", "made.uniform_(0, 1)"),
+        ("made = torch.zeros(4).requires_grad_(False)", "pass"),
         ("made = torch.FloatTensor(x.size() + (4,)).zero_()", "pass"),
         ("made = torch.rand(4, 2)", "made.mul_(2).sub_(1)"),
         ("made = torch.empty(4, 2)", "nn.init.normal_(made)"),
@@ -105,6 +106,8 @@ def test_what_happens_on_the_way_to_a_copy_under_a_condition(made: str, between:
     [
         ("made = Variable(torch.arange(0., 4.), requires_grad=True)", "pass"),
         ("made = torch.zeros(4, requires_grad=cuda)", "pass"),
+        ("made = torch.zeros(4).requires_grad_(cuda)", "pass"),
+        ("made = torch.zeros(4).requires_grad_()", "pass"),
         ("made = Variable(torch.FloatTensor(self.n))", "print(self.n)"),
         ("made = torch.FloatTensor(x + (4,))", "pass"),
         ("made = torch.rand(4, 2)", "made.mul_(x)"),

@@ -210,6 +210,8 @@ def _of_first(call: Call, model: Model, depth: int, agreement: Agreement) -> Mad
 
 def _of_method(call: Call, method: str, model: Model, depth: int) -> Made | None:
     assert call.receiver is not None
+    if method == "requires_grad_" and call.argument("requires_grad", 0).value.constant is False:
+        return made(call.receiver, model, depth + 1)
     if not continues(method) or not call.argument("generator").absent:
         return None
     source = made(call.receiver, model, depth + 1)
