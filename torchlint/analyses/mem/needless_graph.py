@@ -33,13 +33,7 @@ from torchlint.analyses.mem.gradients_on_the_way import (
 )
 from torchlint.analyses.mem.keyword_match import is_of_network, methods_meant, namesakes, passes_that_fit
 from torchlint.analyses.mem.network_parts import is_in_constructor, is_network_by_hand
-from torchlint.analyses.mem.recorded_passes import (
-    RecordedPasses,
-    is_entered,
-    runs_without_gradients,
-    switches_gradients,
-    takes_gradients,
-)
+from torchlint.analyses.mem.recorded_passes import RecordedPasses, is_entered, switches_gradients, takes_gradients
 from torchlint.analyses.mem.state_reads import read_for_state
 from torchlint.analyses.mem.switching_callers import (
     is_chosen_with_autograd_off,
@@ -148,7 +142,7 @@ class _Finder:
         """Whether what a call enters, or must mean where its object is out of sight, runs without gradients by itself,
         or decides about them, or every method of that name runs without."""
         entered = self._model.elsewhere(call)
-        if entered is not None and runs_without_gradients(*entered):
+        if entered is not None and switches_gradients(*entered):
             return True
         meant = methods_meant(self._model, call)
         if (
