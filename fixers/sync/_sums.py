@@ -29,6 +29,7 @@ _DOUBT = "On a device without double precision (MPS), which this file does not r
 TIMED = "The loop reads a clock: without the readback its intervals no longer include the work of the device."
 # A comment explains what would be gone, in English or in Chinese: an item, a scalar, a number of Python's.
 _TOLD = re.compile(r"(?i)\bitem\b|\bscalars?\b|\bpython\b|标量")
+_ACCUMULATION = re.compile(r"(?i)accum|iter_size")
 _ATOMS = (cst.Name, cst.Attribute, cst.Call, cst.Subscript, cst.Integer, cst.Float)
 
 
@@ -65,6 +66,8 @@ def kept_on_device(model: Model, read: Readback, total: HostSum, suffix: str, ca
     """
     if any(_is_read_right_below(model, read, name) for name in total.reads):
         raise NoFixError("the sum is read below in the same breath, which waits just as long")
+    if any(_is_read_with_each_update(model, read, name) for name in total.reads):
+        raise NoFixError("the sum is read with each step of the optimizer, which waits for the batches before it")
     if _is_over_networks(model, read, total.update) or names_several_gpus(model):
         raise NoFixError("each network may lie on a device of its own, and so may what is added up")
     term = _term(model, read, suffix)
@@ -106,6 +109,17 @@ def _is_read_right_below(model: Model, read: Readback, name: cst.BaseExpression)
     grown, reading = model.statement(read.node), model.statement(name)
     block = getattr(model.parent(grown), "body", ())
     return reading is not grown and reading in block and grown in block and block.index(grown) < block.index(reading)
+
+
+def _is_read_with_each_update(model: Model, read: Readback, name: cst.BaseExpression) -> bool:
+    """Whether the sum goes over the batches of which gradients are accumulated, and is read with them."""
+    loop, around = read.loop, model.loops_around(name)
+    tests: list[cst.BaseExpression | None] = []
+    if loop is not None and loop in around:
+        tests = [guard.test for guard in model.guards(name, loop)]
+    elif loop is not None and around and around == model.loops_around(loop.node):
+        tests = [loop.iterable]
+    return bool(tests) and all(test is not None and _ACCUMULATION.search(model.code(test)) for test in tests)
 
 
 def _read_once_behind(

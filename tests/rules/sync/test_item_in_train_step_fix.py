@@ -336,3 +336,64 @@ def test_no_double_where_another_file_of_the_project_names_a_device_without_it(
     assert (finding.fix is not None) is (is_fixed or "cuda" in own)
     if finding.fix is not None and not is_fixed:
         assert finding.fix.applicability is Applicability.UNSAFE
+
+
+ACCUMULATED = """\
+import torch
+from torch import nn
+
+net = nn.Linear(3, 1).cuda()
+opt = torch.optim.SGD(net.parameters(), 1)
+total = 0.0
+for i, (x, y) in enumerate(loader):
+    loss = nn.functional.mse_loss(net(x.cuda()), y.cuda())
+    loss.backward()
+    total += loss.item()
+    if FIRST:
+        opt.step()
+        opt.zero_grad()
+        if SECOND:
+            print(total)
+            total = 0.0
+"""
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "is_fixed"),
+    [
+        ("(i + 1) % accumulation_steps == 0", "i % accumulation_steps", False),
+        ("(i + 1) % accumulation_steps == 0", "i % 1000 == 0", True),
+        ("(i + 1) % 100 == 0", "i % 1000 == 0", True),
+    ],
+    ids=["at each update", "at an interval of updates", "at an interval"],
+)
+def test_a_sum_that_is_read_with_each_update_is_left(first: str, second: str, is_fixed: bool) -> None:
+    code = ACCUMULATED.replace("FIRST", first).replace("SECOND", second)
+    assert len(findings(code, "SYNC01")) == 1
+    assert ("loss.detach().double()" in fixed(code, "SYNC01", unsafe=True)) is is_fixed
+
+
+SUMMED_BEFORE = """\
+import torch
+from torch import nn
+
+net = nn.Linear(3, 1).cuda()
+opt = torch.optim.SGD(net.parameters(), 1)
+for i in range(1000):
+    total = 0.0
+    for _ in range(iter_size):
+        x, y = next(batches)
+        loss = nn.functional.mse_loss(net(x.cuda()), y.cuda())
+        loss.backward()
+        total += loss.item()
+    opt.step()
+    opt.zero_grad()
+    meter.update(total)
+"""
+
+
+def test_a_sum_over_the_batches_of_an_update_that_is_read_behind_them_is_left() -> None:
+    assert len(findings(SUMMED_BEFORE, "SYNC01")) == 1
+    assert "total += loss.item()" in fixed(SUMMED_BEFORE, "SYNC01", unsafe=True)
+    code = SUMMED_BEFORE.replace("iter_size", "parts")
+    assert "loss.detach().double()" in fixed(code, "SYNC01", unsafe=True)
