@@ -122,8 +122,15 @@ def restore(path, parallel):
 
 def test_one_file_is_read_in_one_way() -> None:
     assert fixed(BRANCHES, "TRAIN11").count("weights_only=True") == 2
-    assert fixed(BRANCHES.replace("load(path))", "load(other))"), "TRAIN11").count("weights_only=True") == 1
     assert fixed(BRANCHES.replace(".items()", "['args']"), "TRAIN11").count("weights_only=True") == 0
+
+
+def test_a_load_is_left_beside_one_that_has_no_fix() -> None:
+    beside = BRANCHES.replace("load(path))", "load(other))")
+    assert len(findings(beside, "TRAIN11")) == 2
+    assert fixed(beside, "TRAIN11").count("weights_only=True") == 0
+    apart = beside.replace("    else:\n", "\ndef restored(other):\n    if other:\n")
+    assert fixed(apart, "TRAIN11").count("weights_only=True") == 1
 
 
 TRAINING = """\
