@@ -221,3 +221,29 @@ EPISODE = """
 def test_what_a_loop_over_lists_collects_is_in_those_lists(end: str, count: int) -> None:
     code = dedent(EPISODE).format(end=end)
     assert len(findings(code, "MEM05", "MEM09")) == count
+
+
+CLUSTERING = """
+    import torch
+
+    def cluster(model: torch.nn.Module, batches, optimizer, fit):
+        model.train()
+        features = []
+        for x in batches:
+            features.append(model.{part})
+        centers = fit(torch.cat(features).numpy())
+        for x in batches:
+            optimizer.zero_grad()
+            loss = (model(x) - centers).pow(2).mean()
+            loss.backward()
+            optimizer.step()
+    """
+
+
+@pytest.mark.parametrize(
+    ("part", "count"),
+    [("encoder(x).detach().cpu()", 1), ("encoder(x).data.cpu()", 1), ("state_dict()['mean'].detach()", 0)],
+)
+def test_a_part_of_a_network_out_of_sight_whose_result_is_detached(part: str, count: int) -> None:
+    found = findings(CLUSTERING.format(part=part), "MEM05", "MEM09")
+    assert [finding.line for finding in found] == [7] * count

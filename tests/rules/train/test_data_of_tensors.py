@@ -538,3 +538,12 @@ def test_a_branch_in_which_nothing_would_be_left_stays(rest: str, is_fixed: bool
     after = fixed(code, "TRAIN10", unsafe=True)
     assert ("x = x.data" not in after) is is_fixed
     assert "pass" not in after
+
+
+@pytest.mark.parametrize(
+    ("read", "count"),
+    [("pred = output.data.max(1)[1]", 1), ("_, pred = output.data.max(1)", 1), ("pred = output.data.max()", 0)],
+)
+def test_an_index_of_an_extremum_is_one_of_a_tensor(read: str, count: int) -> None:
+    code = f"import torch\n\ndef guess(model, x):\n    output, parts = model.run(x)\n    {read}\n    return pred\n"
+    assert len(findings(code, "TRAIN10")) == count

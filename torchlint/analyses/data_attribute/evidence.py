@@ -74,7 +74,7 @@ def looks_like_tensor(model: Model, node: cst.Attribute, value: Value, chain: Ch
     is_computed_with = binding is not None and any(_meets_tensors(model, read) for read in binding.reads)
     if not is_part and not is_computed_with and _NOT_TENSORS.search(last_word(owner)):
         return False
-    if is_part or _is_rows(owner) or _shows_tensor(chain):
+    if is_part or _is_rows(owner) or _shows_tensor(chain) or _takes_index_of_extremum(model, chain):
         return True
     if value.kind is Kind.UNKNOWN and LOSS_NAMES.search(last_word(owner)) and chain.steps[:1] == ["[]"]:
         return is_first(chain.nodes[0])
@@ -200,6 +200,26 @@ def _proves_tensor(model: Model, read: cst.CSTNode) -> bool:
         return False
     is_question = model.qualified(call.func) == "builtins.isinstance"
     return is_question and model.qualified(call.args[1].value) in _TENSOR_CLASSES
+
+
+def _takes_index_of_extremum(model: Model, chain: Chain) -> bool:
+    """`x.data.max(1)[1]`, `_, best = x.data.max(1)`: of an array, `max` gives no indices."""
+    for position, name in enumerate(chain.steps):
+        if name not in ("max()", "min()", "sort()"):
+            continue
+        call = chain.nodes[position]
+        assert isinstance(call, cst.Call)
+        if any(arg.keyword is not None and arg.keyword.value in ("keepdim", "descending") for arg in call.args):
+            return True
+        if not call.args:
+            return False
+        if chain.steps[position + 1 : position + 2] == ["[]"]:
+            return True
+        assign = model.parent(call)
+        return isinstance(assign, cst.Assign) and any(
+            isinstance(target.target, cst.Tuple) and len(target.target.elements) == 2 for target in assign.targets
+        )
+    return False
 
 
 def _meets_tensors(model: Model, node: cst.CSTNode) -> bool:

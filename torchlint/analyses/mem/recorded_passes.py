@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import libcst as cst
 
 from torchlint.analyses.fate import Fate, Tracer
+from torchlint.analyses.lifetime import root
 from torchlint.analyses.mem.array_reads import is_read_as_array
 from torchlint.analyses.mem.frozen_modules import is_frozen
 from torchlint.analyses.mem.keyword_match import namesakes
@@ -80,7 +81,7 @@ class RecordedPasses:
     def records(self, call: Call) -> bool:
         if self._model.grad_enabled(call.node) is not True:
             return False
-        if not (call.is_forward or self._hands_on(call) or self._is_volatile_run(call)):
+        if not (call.is_forward or self._hands_on(call) or self._is_cut_off(call) or self._is_volatile_run(call)):
             return False
         if any(map(_asks_for_other_library, self._model.guards(call.node))):
             return False
@@ -191,6 +192,17 @@ class RecordedPasses:
         else:
             runs = call.target.is_procedure and bool(self._model.effects(call.target).forwards)
         return runs and is_volatile_pass(self._model, call)
+
+    def _is_cut_off(self, call: Call) -> bool:
+        """`model.encoder(x).detach()`, of a network that was handed in: whether a part or method out of sight has a
+        graph, so that there is something to detach.
+        """
+        if not call.receiver_value.is_(Kind.MODULE) or (call.target or call.foreign) is not None or not call.arguments:
+            return False
+        network, read = root(self._model, call.node.func), self._model.parent(call.node)
+        if network is None or not network.is_parameter or module_method(call.method or "") is not None:
+            return False
+        return isinstance(read, cst.Attribute) and read.attr.value in ("detach", "data")
 
     def _uses_graph(self, helper: Function) -> bool:
         """Whether a helper sends something backward itself, or keeps what is: log-probabilities of an episode."""
