@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from tests.rules.train.evaluated_networks import SETUP
 from tests.support import findings
+from torchlint.config import Settings
+from torchlint.engine import lint
+from torchlint.semantics.project import Project
+from torchlint.source import Source
 
 NOTED = """\
 def perplexity(model, batches):
@@ -81,6 +87,60 @@ for epoch in range(3):
 def test_a_network_that_is_asked_for_its_mode_is_in_the_other_one_else(test: str, switch: str, found: int) -> None:
     code = SETUP + "other = nn.Linear(4, 3)\n" + ASKED.format(test=test, switch=switch)
     assert len(findings(code, "TRAIN04")) == found
+
+
+SWITCHING = """\
+import torch
+from torch import nn
+
+class Switching(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.body = nn.Sequential(nn.Linear(4, 8), nn.BatchNorm1d(8), nn.Linear(8, 3))
+        self.other = nn.Identity()
+
+    def forward(self, x, evaluated=False):
+        {switch}
+        return self.body(x)
+"""
+TOLD = """\
+import torch
+import torch.nn.functional as F
+from network import Switching
+
+def train(model, train_loader, optimizer):
+    for x, y in train_loader:
+        optimizer.zero_grad()
+        F.cross_entropy(model(x), y).backward()
+        optimizer.step()
+
+def test(model, test_loader):
+    hits = 0
+    with torch.no_grad():
+        for x, y in test_loader:
+            hits += (model(x, evaluated=True).argmax(1) == y).sum()
+    return hits
+
+def main(train_loader, test_loader):
+    model = Switching()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    for epoch in range(3):
+        train(model, train_loader, optimizer)
+        print(test(model, test_loader))
+"""
+
+
+@pytest.mark.parametrize(
+    ("switch", "found"), [("self.eval() if evaluated else self.train()", 0), ("self.other.eval()", 1)]
+)
+def test_a_network_that_is_told_its_mode_with_each_pass_switches_itself(
+    tmp_path: Path, switch: str, found: int
+) -> None:
+    (tmp_path / "pyproject.toml").touch()
+    (tmp_path / "network.py").write_text(SWITCHING.format(switch=switch))
+    (tmp_path / "main.py").write_text(TOLD)
+    source = Source.read(tmp_path / "main.py")
+    assert len(lint(source, Settings.selecting("TRAIN04"), strict=True, project=Project())) == found
 
 
 PROBE = """\
