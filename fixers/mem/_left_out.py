@@ -9,8 +9,7 @@ import libcst as cst
 
 from torchlint.analyses.callers_by_name import calls_in_other_files
 from torchlint.analyses.fate import Fate, Tracer
-from torchlint.analyses.mem.evaluation import Extent
-from torchlint.analyses.mem.step_parts import all_evaluations
+from torchlint.analyses.mem.step_parts import is_to_be_switched_off
 from torchlint.semantics.tree import walk
 
 from ._going_on import passes_of
@@ -38,7 +37,7 @@ def left_out(region: cst.CSTNode, found: Evaluation, model: Model) -> cst.Call |
             continue
         beside = model.parent(line) is model.parent(region) and model.code(call.node.func) == network
         instead = model.parent(line) in branches and bool(targets & targets_of(line, model))
-        is_part = (evaluates or beside or instead) and not _is_spoken_of(call, model)
+        is_part = (evaluates or beside or instead) and not is_to_be_switched_off(model, call)
         if is_part and (not trains or evaluates or Fate.BACKWARD not in Tracer(model).of_expression(call.node)):
             return call.node
     return None
@@ -50,13 +49,13 @@ def covered_by_callers(found: Evaluation, model: Model) -> Call | None:
     callers = [call for call in function.callers if model.grad_enabled(call.node) is not False]
     if not callers or function.passed_around or calls_in_other_files(model, function):
         return None
-    return callers[0] if all(_is_spoken_of(call, model) for call in callers) else None
+    return callers[0] if all(is_to_be_switched_off(model, call) for call in callers) else None
 
 
 def left_beside(found: Evaluation, model: Model) -> Function | None:
     """A function that evaluates in another way, of which no finding speaks."""
     for call in passes_of_other_ways(found, model):
-        if not _is_spoken_of(call, model) and only_evaluates(call.function, model):
+        if not is_to_be_switched_off(model, call) and only_evaluates(call.function, model):
             return call.function
     return None
 
@@ -93,9 +92,3 @@ def _smalls(line: cst.CSTNode) -> Sequence[cst.BaseSmallStatement]:
 def targets_of(line: cst.CSTNode, model: Model) -> set[Binding | None]:
     parts = [node for small in _smalls(line) for target in getattr(small, "targets", ()) for node in walk(target)]
     return {model.binding(node) for node in parts} - {None}
-
-
-def _is_spoken_of(call: Call, model: Model) -> bool:
-    """Whether another finding switches autograd off for a call."""
-    regions = {other.region for other in model.once(all_evaluations) if other.extent is not Extent.PART}
-    return any(node in regions for node in model.ancestors(call.node))

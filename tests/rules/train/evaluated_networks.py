@@ -250,6 +250,18 @@ LOOK_ALIKES = {
     "dropout of nothing": "net = nn.Sequential(nn.Linear(4, 3), nn.Dropout(0.0))\n" + LOOP,
     "dropout on a recurrent network of one layer": "net = nn.LSTM(4, 3, dropout=0.5)\n"
     + LOOP.replace("net(x)", "net(x)[0]"),
+    "dropout on a recurrent network that is told to have one layer": """\
+class Net(nn.Module):
+    def __init__(self, layers=2):
+        super().__init__()
+        self.body = nn.GRU(4, 3, layers, dropout=0.5)
+
+    def forward(self, x):
+        return self.body(x)[0]
+
+net = Net(layers=1)
+"""
+    + LOOP,
     "attention without dropout": "net = nn.MultiheadAttention(4, 1)\n" + LOOP.replace("net(x)", "net(x, x, x)[0]"),
     "batch norm without statistics": "net = nn.Sequential(nn.BatchNorm1d(4, track_running_stats=False))\n" + LOOP,
     "a network out of sight": "net = torch.hub.load('somewhere', 'net')\n" + LOOP,

@@ -26,6 +26,12 @@ def all_evaluations(model: Model) -> list[Evaluation]:
     return [each for each in found if not _is_run_inside(model, each, whole)]
 
 
+def is_to_be_switched_off(model: Model, call: Call) -> bool:
+    """Whether a finding switches autograd off for a call."""
+    regions = {found.region for found in model.once(all_evaluations) if found.extent is not Extent.PART}
+    return any(node in regions for node in model.ancestors(call.node))
+
+
 def _is_run_inside(model: Model, found: Evaluation, regions: set[cst.CSTNode]) -> bool:
     """Whether a function stands in a region that evaluates as a whole, and is called nowhere else."""
     function = found.forward.function

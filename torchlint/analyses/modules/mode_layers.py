@@ -186,7 +186,9 @@ def depends_on_mode(model: Model, call: Call, given: Given) -> bool:
         return option(model, call, "p", 1 if ".functional." in name else 0, given).constant != 0
     dropout = option(model, call, "dropout", None, given).constant
     if _RECURRENT.fullmatch(name):
-        return call.argument("dropout").given and dropout != 0 and not call.argument("num_layers", 2).absent
+        layers = call.argument("num_layers", 2)  # dropout is between them
+        is_one = layers.absent or option(model, call, "num_layers", 2, given).constant == 1
+        return call.argument("dropout").given and dropout != 0 and not is_one
     if name == "torch.nn.MultiheadAttention":
         given_dropout = call.argument("dropout", 2)
         return given_dropout.given and option(model, call, "dropout", 2, given).constant != 0

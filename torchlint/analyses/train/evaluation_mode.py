@@ -16,6 +16,7 @@ from torchlint.analyses.loops.epochs import loops_around_calls
 from torchlint.analyses.loops.phases import calls_setting, truths
 from torchlint.analyses.loops.step_cycle import optimizer_of
 from torchlint.analyses.mem.gradients_on_the_way import reached
+from torchlint.analyses.mem.step_parts import is_to_be_switched_off
 from torchlint.analyses.mem.trial_runs import is_unit_test
 from torchlint.analyses.modules.flagged_layers import comes_to_none
 from torchlint.analyses.modules.mode_layers import mode_layer
@@ -112,9 +113,11 @@ def _is_evaluation(model: Model, loop: Loop, forward: Call) -> bool:
     effects = model.effects(loop)
     if effects.backward or effects.optimizer_steps or effects.gradients or not is_over_data(loop):
         return False
-    return is_given_held_out(model, loop) or (
-        evaluates_by_name(loop.function) and model.grad_enabled(forward.node) is False
-    )
+    return is_given_held_out(model, loop) or (evaluates_by_name(loop.function) and _needs_no_graph(model, forward))
+
+
+def _needs_no_graph(model: Model, forward: Call) -> bool:
+    return model.grad_enabled(forward.node) is False or is_to_be_switched_off(model, forward)
 
 
 def _is_only_tried(model: Model, forward: Call) -> bool:
@@ -291,7 +294,7 @@ def _is_evaluated(model: Model, call: Call) -> bool:
     data = [loop for loop in call.loops() if not loop.is_comprehension and loop.role is not Role.EPOCHS]
     if any(is_given_held_out(model, loop) for loop in data) and not model.effects(data[0]).has("backward"):
         return True
-    if model.grad_enabled(call.node) is not False or any(map(_is_over_training_data, data)):
+    if not _needs_no_graph(model, call) or any(map(_is_over_training_data, data)):
         return False
     if evaluates_by_name(function) or _is_switched_back(model, call) or _has_loaded(model, call):
         return True
