@@ -13,7 +13,7 @@ from torchlint.analyses.single_tensor import is_graphless
 from torchlint.semantics.tree import walk
 
 if TYPE_CHECKING:
-    from torchlint.semantics.entities import Binding, Loop
+    from torchlint.semantics.entities import Binding, Guard, Loop
     from torchlint.semantics.model import Model
 
 _COMPREHENSIONS = (cst.ListComp, cst.SetComp, cst.DictComp, cst.GeneratorExp)
@@ -106,4 +106,28 @@ def _runs_with(model: Model, reset: cst.CSTNode, place: cst.CSTNode, loop: Loop 
     if loop is not None and loop not in model.loops_around(reset):
         return False
     here = {(guard.node, guard.branch) for guard in model.guards(place, inside=loop)}
-    return all((guard.node, guard.branch) in here for guard in model.guards(reset, inside=loop))
+    return all(
+        (guard.node, guard.branch) in here or _is_in_first_iteration(model, guard, loop)
+        for guard in model.guards(reset, inside=loop)
+    )
+
+
+def _is_in_first_iteration(model: Model, guard: Guard, outer: Loop | None) -> bool:
+    """`if i == 0:` in a loop that counts from 0, which each iteration of the outer one runs through."""
+    match guard.test:
+        case cst.Comparison(left=cst.Name() as name, comparisons=[cst.ComparisonTarget(cst.Equal(), cst.Integer("0"))]):
+            binding = model.binding(name) if guard.branch == "body" else None
+        case _:
+            return False
+    around = [loop for loop in model.loops_around(name) if loop is not outer] if binding is not None else []
+    written = {write.loop for write in binding.writes if write.kind == "for"} if binding is not None else set()
+    return any(loop in written and _counts_from_zero(loop, name) for loop in around)
+
+
+def _counts_from_zero(loop: Loop, name: cst.Name) -> bool:
+    match loop.iterable, loop.target:
+        case cst.Call(func=cst.Name("enumerate"), args=[_]), cst.Tuple(elements=[first, *_]):
+            return isinstance(first.value, cst.Name) and first.value.value == name.value
+        case cst.Call(func=cst.Name("range"), args=[_] | [cst.Arg(cst.Integer("0")), *_]), cst.Name():
+            return True
+    return False

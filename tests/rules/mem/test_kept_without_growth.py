@@ -79,6 +79,30 @@ def test_a_list_of_a_handful_of_scales_or_frames_does_not_grow(over: str, before
     assert len(findings(SETUP + FRAMES.format(over=over, before=before, **LIST), "MEM01")) == count
 
 
+PIECES = """\
+net = nn.Linear(4, 4)
+opt = torch.optim.SGD(net.parameters(), lr=0.1)
+for x in DataLoader([torch.randn(4) for _ in range(10)]):
+    loss = 0
+    for t in range({begin}3):
+        out = net(x)
+        loss = loss + out.mean()
+        if t == {first}:
+            seen = out
+        else:
+            seen = torch.cat((seen, out), -1)
+    print(seen.mean().item())
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+"""
+
+
+@pytest.mark.parametrize(("begin", "first", "count"), [("", "0", 0), ("0, ", "0", 0), ("", "2", 1), ("1, ", "0", 1)])
+def test_the_first_iteration_of_an_inner_loop_begins_anew(begin: str, first: str, count: int) -> None:
+    assert len(findings(SETUP + PIECES.format(begin=begin, first=first), "MEM01")) == count
+
+
 METER = """\
 from captions import load
 
@@ -155,6 +179,21 @@ for step, x in enumerate(DataLoader([torch.randn(4) for _ in range(10)])):
         {show}
 """
 UPDATE = "opt.step()\n        opt.zero_grad()\n        "
+
+
+@pytest.mark.parametrize(
+    ("freed", "update", "show", "count"),
+    [
+        ("loss.backward()", UPDATE + "losses.clear()", "pass", 0),
+        ("loss.backward()", UPDATE + "losses = []", "pass", 0),
+        ("loss.backward()", UPDATE + "print(losses[-1])", "print(len(losses))", 1),
+        ("loss.backward()", "opt.step()", "losses = []", 1),
+        ("loss.backward(retain_graph=True)", "print(torch.stack(losses).mean())", "pass", 1),
+    ],
+)
+def test_a_list_that_each_update_empties_does_not_grow(freed: str, update: str, show: str, count: int) -> None:
+    code = COLLECTED.format(freed=freed, update=update, show=show)
+    assert len(findings(SETUP + code, "MEM01")) == count
 
 
 def test_a_sum_that_each_update_begins_anew_is_cut_all_the_same() -> None:

@@ -341,6 +341,7 @@ def positives(label, weights):
         ("weights[label.data.long()]", "weights[label.long()]"),
         ("label.data.cpu().numpy() > 0", "label.detach().cpu().numpy() > 0"),
         ("label.data.float().numpy() > 0", "label.detach().float().numpy() > 0"),
+        ("label.data.clone().detach()", "label.clone().detach()"),
         ("label.data + 1 > 0", "label.detach() + 1 > 0"),
     ],
 )

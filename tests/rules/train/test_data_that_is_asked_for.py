@@ -210,6 +210,24 @@ def test_what_an_evaluation_reads_is_written_alike_and_keeps_its_lines(body: str
     assert fixed(EVALUATION.format(body=body), "TRAIN10", unsafe=True) == EVALUATION.format(body=after)
 
 
+@pytest.mark.parametrize(
+    ("read", "found"),
+    [
+        ("rot if isinstance(rot, torch.Tensor) else rot.data", 0),
+        ("rot.data if not torch.is_tensor(rot) else rot", 0),
+        ("rot if isinstance(rot, list) else rot.data", 1),
+        ("rot if isinstance(trans, torch.Tensor) else rot.data", 1),
+    ],
+)
+def test_what_is_told_from_tensors_is_none(read: str, found: int) -> None:
+    code = f"import torch\n\ndef joined(rot, trans):\n    rot.unsqueeze(0)\n    rows = {read}\n    return rows, trans\n"
+    assert len(findings(code, "TRAIN10")) == found
+    block = code.replace("rows = rot if", "rows = rot\n    if not").replace(
+        " else rot.data", ":\n        rows = rot.data"
+    )
+    assert len(findings(block, "TRAIN10")) == found
+
+
 @pytest.mark.parametrize(("computed", "left"), [("nll(x).mean().cpu()", ""), ("nll(x).cpu()", ".detach()")])
 def test_what_is_computed_anew_without_a_graph_has_none(computed: str, left: str) -> None:
     body = "def shown(x):\n    with elsewhere.Eval(net), torch.no_grad():\n        return net.{read}.numpy()\n"

@@ -26,7 +26,8 @@ from torchlint.analyses.data_attribute.formatted_numbers import is_formatted_as_
 from torchlint.analyses.data_attribute.writes import is_exchanged, is_self, serves_a_write
 from torchlint.analyses.once import once
 from torchlint.semantics.arguments import string_value
-from torchlint.semantics.dataflow import reaches, writes_reaching
+from torchlint.semantics.branches import no_tensors
+from torchlint.semantics.dataflow import bare_text, reaches, writes_reaching
 from torchlint.semantics.hints import LOSS_NAMES
 from torchlint.semantics.values import Kind, Value
 
@@ -146,6 +147,8 @@ def _plain_reads(model: Model) -> list[tuple[cst.Attribute, Value, Chain]]:
         if not value.is_(Kind.TENSOR, Kind.BATCH, Kind.UNKNOWN) or _is_packed(model, node.value):
             continue
         is_made_in_sight = value.origins and value.kind is not Kind.UNKNOWN
+        if not is_made_in_sight and _is_told_from_tensors(node, model):
+            continue
         if not (is_made_in_sight or is_leaf_attribute(node.value)) and model.once(_knows_wrappers):
             continue  # what it is, its name and its use say: a wrapper of a tensor has much in common with one
         chain = Chain(model, node)
@@ -158,6 +161,13 @@ def _plain_reads(model: Model) -> list[tuple[cst.Attribute, Value, Chain]]:
         if not (is_self(model, node.value) or chain.writes or serves_a_write(model, node, chain)):
             found.append((node, value, chain))
     return found
+
+
+def _is_told_from_tensors(node: cst.Attribute, model: Model) -> bool:
+    """`x if isinstance(x, torch.Tensor) else x.data`"""
+    tests = ((guard.test, guard.branch == "body") for guard in model.guards(node) if guard.test is not None)
+    others = (bare_text(other) for test, holds in tests for other in no_tensors(test, holds, model))
+    return bare_text(node.value) in others
 
 
 def _knows_wrappers(model: Model) -> bool:
@@ -184,6 +194,12 @@ def _is_dict(chain: Chain) -> bool:
     return False
 
 
+def _is_detached_later(chain: Chain) -> bool:
+    """`w.data.clone().detach()`"""
+    at = chain.steps.index("detach()") if "detach()" in chain.steps else 0
+    return at > 0 and all(step in ("clone()", "cpu()", "cuda()", "[]") for step in chain.steps[:at])
+
+
 def _names_torch(model: Model) -> bool:
     """In a file that names nothing of torch, what has `data.numpy()` may be the constant of a compiler, or of any other
     library of arrays."""
@@ -204,6 +220,7 @@ def _use(model: Model, node: cst.Attribute, value: Value, chain: Chain) -> Use:
         or asked[1:] in _INDIFFERENT_ATTRIBUTES
         or _ends_in_number(chain)
         or _takes_indices(model, chain)
+        or _is_detached_later(chain)
         or _is_only_looked_at(model, chain)
         or (first == "type()" and isinstance(chain.nodes[0], cst.Call) and not chain.nodes[0].args)
         or _is_detached_call(node.value)

@@ -12,7 +12,7 @@ import libcst as cst
 
 from torchlint.analyses.evaluation_names import is_over_loader
 from torchlint.analyses.fate import Fate, Tracer, fate_of
-from torchlint.analyses.lifetime import Lifetime, lifetime, of_comprehension, root
+from torchlint.analyses.lifetime import Lifetime, lifetime, of_comprehension, resets, root
 from torchlint.analyses.mem.backward_pass import freeing_passes
 from torchlint.analyses.mem.graphs import carriers, depends_on_forward, is_freed_inside, returned_by
 from torchlint.analyses.mem.handful import is_over_handful
@@ -179,6 +179,8 @@ class _Judge:
             return
         if (all(freed) or isinstance(candidate.kept, COLLECTIONS)) and _is_within_step(self._model, lives):
             return  # unlike a rollout, which keeps all that a network has recorded on the way to an update
+        if candidate.way is not Way.SUM and all(freed) and self._is_emptied_with_update(candidate, lives):
+            return
         if candidate.way is Way.BEST and any(freed):
             return  # one graph at a time, whose buffers are gone
         if not all(freed):
@@ -193,6 +195,21 @@ class _Judge:
         escapes = Fate.ESCAPES in fate and not all(freed)
         obstacle = self._obstacle(candidate.holder if escapes else None, graphs)
         yield Retention(candidate.way, node, candidate.holder, tuple(graphs), all(freed), obstacle)
+
+    def _is_emptied_with_update(self, candidate: Keeping, lives: Lifetime) -> bool:
+        """`if step % accumulated == 0: optimizer.step(); losses.clear()`: nodes of a few batches, until the update."""
+        model, holder = self._model, root(self._model, candidate.holder)
+        if holder is None or not lives.loops:
+            return False
+        loop = lives.loops[0]
+        again = [reset for reset in resets(model, holder, candidate.node) if loop in model.loops_around(reset)]
+        innermost = [guards[0] for reset in again if (guards := model.guards(reset, inside=loop))]
+        return any(
+            isinstance(guard.node, cst.If)
+            and guard.branch == "body"
+            and bool(model.effects(guard.node.body).optimizer_steps)
+            for guard in innermost
+        )
 
     def _is_held_by_others(self, candidate: Keeping) -> bool:
         """Whether `total += loss` may change a tensor that came in, or lies elsewhere under another name."""
