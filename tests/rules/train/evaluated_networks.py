@@ -262,6 +262,37 @@ class Net(nn.Module):
 net = Net(layers=1)
 """
     + LOOP,
+    "dropout of nothing that is not made": """\
+class Net(nn.Module):
+    def __init__(self, p=0.0):
+        super().__init__()
+        self.body = nn.Linear(4, 3)
+        self.drop = nn.Dropout(p) if p > 0 else None
+
+    def forward(self, x):
+        x = self.body(x)
+        return self.drop(x) if self.drop is not None else x
+
+net = Net()
+"""
+    + LOOP,
+    "dropout of nothing that is left out": """\
+class Net(nn.Module):
+    def __init__(self, p=0.0):
+        super().__init__()
+        self.body = nn.Linear(4, 3)
+        if p > 0:
+            self.drop = nn.Dropout(p)
+        else:
+            self.drop = None
+
+    def forward(self, x):
+        x = self.body(x)
+        return self.drop(x) if self.drop is not None else x
+
+net = Net()
+"""
+    + LOOP,
     "attention without dropout": "net = nn.MultiheadAttention(4, 1)\n" + LOOP.replace("net(x)", "net(x, x, x)[0]"),
     "batch norm without statistics": "net = nn.Sequential(nn.BatchNorm1d(4, track_running_stats=False))\n" + LOOP,
     "a network out of sight": "net = torch.hub.load('somewhere', 'net')\n" + LOOP,

@@ -16,7 +16,7 @@ from torchlint.analyses.modules.constructor_options import (
     zeros_by_default,
 )
 from torchlint.analyses.order import in_order
-from torchlint.semantics.tree import walk
+from torchlint.semantics.tree import is_name, walk
 from torchlint.semantics.values import Kind
 
 if TYPE_CHECKING:
@@ -155,7 +155,10 @@ def _runs_what_is_made_here(model: Model, call: Call) -> bool:
 
 
 def _is_made(value: cst.BaseExpression | None) -> bool:
-    return isinstance(value, (cst.Call, cst.Tuple))
+    """Made, or left out: `Dropout(p) if p > 0 else None`."""
+    if isinstance(value, cst.IfExp):
+        return _is_made(value.body) and _is_made(value.orelse)
+    return isinstance(value, (cst.Call, cst.Tuple)) or is_name(value, "None")
 
 
 def _is_left_out(model: Model, call: Call) -> bool:
