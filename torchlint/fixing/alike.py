@@ -24,6 +24,7 @@ _Likeness: TypeAlias = tuple[cst.CSTNode, tuple[str, ...]]  # where an expressio
 
 _OPTION = re.compile(r"\b(\w+)\s*=(?!=)")
 _IMPORT = re.compile(r"\s*(import|from)\b")
+_LOOK_BESIDE = frozenset({"XFER02"})  # their fixers ask themselves what stays as it is
 
 
 def shown_beside_others(found: Sequence[tuple[cst.CSTNode, Finding]], model: Model) -> Iterator[Finding]:
@@ -39,7 +40,7 @@ def shown_beside_others(found: Sequence[tuple[cst.CSTNode, Finding]], model: Mod
             if at not in applied
             and (isinstance(node, cst.Attribute) or (finding.fix is not None and not _draws(node, model)))
         ]
-        unfixed = [node for node, finding in found if finding.fix is None and isinstance(node, cst.Call)]
+        unfixed = [node for node, each in found if each.fix is None and each.code not in _LOOK_BESIDE]
         places = _Places(model, [edit for _, fix in applied.values() for edit in fix.edits], untouched, unfixed)
         fresh = {at: left for at, each in applied.items() if (left := places.left(*each)) is not None}
         applied = {at: each for at, each in applied.items() if at not in fresh}
@@ -86,7 +87,11 @@ class _Places:
         self, model: Model, edits: Sequence[Edit], untouched: Sequence[cst.CSTNode], unfixed: Sequence[cst.CSTNode]
     ) -> None:
         self._model = model
-        self._unfixed = {(model.function(node), model.loop(node)): node for node in unfixed if not _draws(node, model)}
+        self._unfixed = {
+            (model.function(node), model.loop(node)): node
+            for node in unfixed
+            if isinstance(node, cst.Call) and not _draws(node, model)
+        }
         self._reported = {
             (_attribute(node), model.function(node)): node
             for node in untouched
