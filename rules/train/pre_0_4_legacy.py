@@ -170,7 +170,7 @@ def _read_message(read: DataRead, model: Model) -> str:
                 f"torch 0.4, where an environment takes a number. Write `.item()`."
             )
         case "number":
-            return f"`{owner}.data` is a tensor where a number is shown. Write `{owner}.item()`."
+            return f"`{owner}.data` reaches `math` as a tensor, which it asks for its number. Write `{owner}.item()`."
         case "indifferent":
             return f"`.data` adds nothing here, and hides tensors from autograd elsewhere. Ask `{owner}` itself."
         case "fresh":

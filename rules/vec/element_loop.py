@@ -82,7 +82,7 @@ class ElementLoop(Rule):
 
     code = "VEC01"
     name = "element-loop"
-    triggers = ("for ", "sorted", "sum", "max", "min")
+    triggers = ("for ", "while ", "sorted", "sum", "max", "min")
     whole_function = True
 
     def check(self, model: Model) -> Iterator[Report]:

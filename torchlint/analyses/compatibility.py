@@ -18,6 +18,7 @@ _VERSION_WORDS = re.compile(
     r"(?i)version|legacy|^_?(py)?torch_?(v|ge|gt|greater|lt|le|less|is|has|\d)|^_?(is|has)_(py)?torch|^pt_?\d|0_4$"
 )
 _OTHER_LIBRARY = re.compile(r"(?m)^\s*(import|from) (mxnet|tensorflow|paddle|jax|mindspore)\b")
+_OTHER_AUTOGRAD = re.compile(r"(?m)^\s*(import|from)\s+crypten\b")
 _TORCH = re.compile(r"(?m)^\s*(import|from)\b.*torch")
 _MISSING = frozenset({"ImportError", "ModuleNotFoundError", "AttributeError", "TypeError", "NameError"})
 
@@ -26,6 +27,15 @@ def is_of_another_library(model: Model) -> bool:
     """Whether a file works with the tensors of another library than torch."""
     text = model.source.text
     return _OTHER_LIBRARY.search(text) is not None and _TORCH.search(text) is None
+
+
+def has_other_autograd(model: Model) -> bool:
+    """Whether what is called like a module of torch may be one of CrypTen, which has an autograd of its own."""
+    return model.once(_imports_crypten)
+
+
+def _imports_crypten(model: Model) -> bool:
+    return _OTHER_AUTOGRAD.search(model.code_text) is not None
 
 
 def is_for_other_releases(model: Model, node: cst.CSTNode) -> bool:

@@ -356,6 +356,8 @@ class _Trail:
             self._final()
         elif words.GOING_BACK.search(call.method or name.rpartition(".")[2]):
             self.fate |= Fate.BACKWARD  # `optimizer.pc_backward(losses)` of a class out of sight
+        elif self._is_effect_of_module(call):
+            self.fate |= Fate.ESCAPES
         elif name.startswith("torch.") or call.targets_class is not None:
             self.on(site)
             if call.method is not None and call.method.endswith("_"):
@@ -363,14 +365,27 @@ class _Trail:
         else:
             self._method_argument(call, site)
 
+    def _is_effect_of_module(self, call: Call) -> bool:
+        """Whether a module of a class out of sight does something with its arguments: `critic.update(loss)`."""
+        of_module = call.method is not None and call.receiver_value.kind is Kind.MODULE
+        return of_module and call.callee is None and isinstance(self.model.parent(call.node), cst.Expr)
+
     def _pass(self, call: Call, parameter: Binding | None) -> None:
         site = self.site
         self.site = _Site(call, site, site.depth + 1 if site is not None else 1)
-        if self.site.depth > _DEPTH:
+        if self.site.depth > _DEPTH or (parameter is not None and self._is_unfinished(parameter)):
             self.fate |= Fate.ESCAPES
         else:
             self.enter(parameter)
         self.site = site
+
+    def _is_unfinished(self, parameter: Binding) -> bool:
+        """Whether a function, of an exercise perhaps, reads nothing of what it is given, and says `return loss` of a
+        `loss = None`: what it will do with it, nobody knows."""
+        returned = parameter.scope_function.returns if not parameter.reads else ()
+        return any(node.value is not None for node in returned) and all(
+            node.value is None or self.model.value(node.value).kind is Kind.NONE for node in returned
+        )
 
     def _cross(self, call: Call, arg: cst.Arg, model: Model, function: Function) -> None:
         """Into a function of another file, and back with what it returns or keeps in its object."""

@@ -263,7 +263,14 @@ class Expressions(Lookup, ABC):
 
     def _boolean(self, node: cst.BooleanOperation) -> Value:
         left, right = self.eval(node.left), self.eval(node.right)
+        if left.kind is Kind.UNKNOWN and isinstance(node.operator, cst.Or) and self._is_plain_object(right):
+            return right  # `table or Table(keys)`: what comes in stands for it
         return join(left, right)
+
+    def _is_plain_object(self, value: Value) -> bool:
+        """Whether a value is an object of a class that is in sight and no module."""
+        cls = (self.local_class(value) or self.foreign_class(value)) if value.kind is Kind.INSTANCE else None
+        return cls is not None and cls.is_no_module
 
     def _comparison(self, node: cst.Comparison) -> Value:
         values = [self.eval(node.left), *(self.eval(target.comparator) for target in node.comparisons)]

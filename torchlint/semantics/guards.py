@@ -9,7 +9,7 @@ import libcst as cst
 
 from torchlint.semantics.entities import Guard, Loop, Write
 from torchlint.semantics.scopes import Scopes
-from torchlint.semantics.tree import last_name, walk
+from torchlint.semantics.tree import dotted, last_name, walk
 
 _LOG_NAMES = re.compile(
     r"(?i)(log(?!it|_?(alpha|prob|p\b|pi\b|std|sigma|var|ent|det|snr|softmax|scale|temp))|print|verbos|interval|freq"
@@ -29,6 +29,7 @@ _REMAINDERS = frozenset({"divmod", "fmod", "remainder"})
 _ROUNDS = re.compile(r"(?i)(^|_)(step|iter|iteration|epoch)s?(_?(no|num|idx|index|i))?$")
 _FEW = 10  # rounds
 _CONSTANTS = ("None", "True", "False")
+_CLOCKS = frozenset({"time", "perf_counter", "monotonic", "now"})
 _PHASE_NAMES = re.compile(r"(?i)^(is_)?(train|training|phase|mode|split|eval|evaluate|is_eval|backward|test|valid)\w*$")
 
 
@@ -260,7 +261,7 @@ def _sets_its_pace(scopes: Scopes, gate: cst.If) -> bool:
         for write in binding.writes if binding is not None else ():
             if write.kind in ("assign", "augmented") and _is_inside(scopes, write.target, gate.body):
                 value = write.value
-                if isinstance(value, (cst.Integer, cst.Float)):
+                if isinstance(value, (cst.Integer, cst.Float)) or _is_clock(value):
                     return True
                 if write.kind == "augmented" and not (_scales(scopes, write) and _asks_for_sign(gate.test)):
                     return True
@@ -330,6 +331,10 @@ def _is_inside(scopes: Scopes, node: cst.CSTNode, suite: cst.BaseSuite) -> bool:
     while current is not None and current is not suite:
         current = scopes.parents.get(current)
     return current is suite
+
+
+def _is_clock(node: cst.BaseExpression | None) -> bool:
+    return isinstance(node, cst.Call) and (dotted(node.func) or "").rpartition(".")[2] in _CLOCKS
 
 
 def _identifier(node: cst.Name | cst.Attribute) -> str:

@@ -277,7 +277,7 @@ def _tensor_rows(element: Value) -> bool:
 
 
 def yields_batches(iterates: Value) -> bool:
-    """Whether each iteration over a value has a batch, and not a loader of its own to iterate over."""
+    """Not where each iteration has a loader, and with it a pass over data of its own."""
     return iterates.kind is Kind.LOADER or _has_batch(element_of(iterates))
 
 

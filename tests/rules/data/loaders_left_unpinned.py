@@ -15,6 +15,7 @@ LOOK_ALIKES = {
         """
     ),
     "batches that a function made for a device puts there": script(COLLATED.format(last="y.to(device)")),
+    "a list that stands for no samples": script("loader = DataLoader([])\n"),
     "a list of samples that another file computed": script(
         """\
         from sklearn.model_selection import train_test_split

@@ -313,6 +313,39 @@ trainer.fit(torch.optim.SGD(model.parameters(), 0.1))
     assert [code for code, _ in reported] == codes
 
 
+BUILT = """\
+import torch
+from torch.utils.data import DataLoader
+from samples import Words
+
+def get_loaders():
+    first = DataLoader(Words(), 4, num_workers=2)
+    rest = DataLoader(Words(), 8, num_workers=2)
+    return first, rest
+"""
+GETTING = """\
+import torch
+from main import get_loaders
+
+device = torch.device("cuda")
+model = torch.nn.Linear(8, 2).to(device)
+train_loader, eval_loader = get_loaders()
+for x, y in train_loader:
+    loss = (model(x.to(device)) - y.to(device)).sum()
+    loss.backward()
+{more}
+"""
+
+
+@pytest.mark.parametrize(
+    ("more", "lines"), [("", [6]), ("print(len(eval_loader))", [6, 7]), ("pair = get_loaders()", [6, 7])]
+)
+def test_a_loader_that_gets_a_name_and_is_never_looked_at(more: str, lines: list[int], tmp_path: Path) -> None:
+    samples = "from torch.utils.data import Dataset\n\nclass Words(Dataset):\n    pass\n"
+    every = found(tmp_path, main=BUILT, train=GETTING.format(more=more), samples=samples)
+    assert [line for code, line in every if code == "DATA02"] == lines
+
+
 SETS = """\
 from PIL import Image
 from torch.utils.data import Dataset
@@ -371,7 +404,11 @@ print(evaluate({given}))
 @pytest.mark.parametrize(
     ("got", "given", "reported"),
     [
+        ("first, rest = get_loaders()", "net, first", [("XFER02", 13)] * 2),
+        ("first, rest = get_loaders()", "net=net, loader=first", [("XFER02", 13)] * 2),
         ("first, rest = get_loaders()", "net, rest", [("DATA02", 7), ("XFER02", 13), ("XFER02", 13)]),
+        ("first, rest = get_loaders()\nfirst = cached(first)", "net, first", []),
+        ("first, rest = other.get_loaders()", "net, first", []),
         ("first, *rest = get_loaders()", "net, first", [("DATA02", 7), ("XFER02", 13), ("XFER02", 13)]),
         ("first, *rest = get_loaders()", "net, rest", [("DATA02", 7)]),
         ("*first, rest = get_loaders()", "net, rest", [("DATA02", 7)]),

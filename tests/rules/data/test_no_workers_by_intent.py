@@ -38,7 +38,7 @@ def test_none_may_be_wanted_for_the_crops_of_one_image(given: str, count: int) -
 
 @pytest.mark.parametrize(
     ("around", "count"),
-    [("for epoch in range(20):", 1), ("while folds.pop():", 0)],
+    [("for epoch in range(20):", 1), ("for fold in range(len(folds)):", 0), ("while folds.pop():", 0)],
 )
 def test_an_epoch_is_no_input_of_its_own(around: str, count: int) -> None:
     code = f"""

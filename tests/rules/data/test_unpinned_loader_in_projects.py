@@ -143,6 +143,7 @@ def test_a_loader_that_stays_in_its_file_is_not_that_of_others(tmp_path: Path) -
     assert in_project(tmp_path, own, SCRIPT, solver) == []
     assert in_project(tmp_path, LOADERS.replace("return loader", "return len(loader)"), SCRIPT, solver) == []
     assert in_project(tmp_path, LOADERS, "import solver\n", solver) == []
+    assert in_project(tmp_path, LOADERS, "import loaders\nimport solver\n", solver) == []
 
 
 @pytest.mark.parametrize(
@@ -256,6 +257,56 @@ def test_a_loader_that_others_give_back_to_its_file(
     code = OWN.format(copied=copied, given=given, drawn=drawn)
     (tmp_path / "own.py").write_text(code.replace("for x in loader)", f"for x in {drawn})"))
     found = lint(Source.read(tmp_path / "own.py"), Settings.selecting("DATA02"), strict=True, project=Project())
+    assert [finding.line for finding in found] == lines
+
+
+TEMPLATE = """\
+import torch
+from photos import Photos
+
+
+class Trainer:
+    def __init__(self):
+        self.loader = torch.utils.data.DataLoader(Photos(), 8, num_workers=4, pin_memory=False)
+        self.device = torch.device("cuda")
+
+    def step(self, data):
+        raise NotImplementedError
+
+    def start(self):
+        for batch in self.loader:
+            self.step(batch)
+"""
+HEIR = """\
+import torch
+from template import Trainer
+
+
+class {cls}:
+    def step(self, pair):
+        x, y = pair
+        return net({copied}) - y
+
+
+Heir().start()
+"""
+
+
+@pytest.mark.parametrize(
+    ("cls", "copied", "lines"),
+    [
+        ("Heir(Trainer)", "x.to(self.device)", [7]),
+        ("Heir(Trainer)", "x.to(self.dtype)", []),
+        ("Heir", "x.to(self.device)", []),
+    ],
+)
+def test_a_batch_that_a_class_of_another_file_copies_for_its_base(
+    tmp_path: Path, cls: str, copied: str, lines: list[int]
+) -> None:
+    (tmp_path / "pyproject.toml").touch()
+    (tmp_path / "template.py").write_text(TEMPLATE)
+    (tmp_path / "main.py").write_text(HEIR.format(cls=cls, copied=copied))
+    found = lint(Source.read(tmp_path / "template.py"), Settings.selecting("DATA02"), strict=True, project=Project())
     assert [finding.line for finding in found] == lines
 
 

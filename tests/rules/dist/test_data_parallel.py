@@ -127,6 +127,13 @@ SILENT = [
     ),
     pytest.param("def test_replicas():\n    model = nn.DataParallel(nn.Linear(1, 1))\n    assert model", id="N8 test"),
     pytest.param("class Mine:\n    pass\n\n\nDataParallel = Mine\nDataParallel()", id="another class of that name"),
+    pytest.param(
+        """
+        if not torch.cuda.is_available() and "module.fc.weight" in state:
+            model = nn.DataParallel(model)
+        """,
+        id="where no GPU is",
+    ),
     pytest.param("class Kernel(nn.DataParallel):\n    pass", id="class for others to use"),
 ]
 
@@ -226,6 +233,25 @@ def test_a_class_of_another_file_that_derives_from_it(tmp_path: Path, line: str,
     script.write_text(line + "import torch  # DataParallel\n")
     found = lint(Source.read(script), Settings.selecting("DIST01"), strict=True, project=Project())
     assert [finding.line for finding in found] == lines
+
+
+@pytest.mark.parametrize(
+    ("guard", "count"),
+    [
+        ("if len(devices) > 1:", 0),
+        ("if len(devices) >= 2 and x is not None:", 0),
+        ("if len(devices) > 0:", 1),
+        ("if len(x) > 1:", 1),
+        ("if not len(devices) > 1:", 1),
+    ],
+)
+def test_one_device_where_several_are_asked_for(guard: str, count: int) -> None:
+    code = (
+        f"devices = [torch.device('cuda')]\n{guard}\n    model = nn.DataParallel(model, device_ids=devices)\nmodel(x)\n"
+    )
+    assert len(findings(HEADER + code, "DIST01")) == count
+    several = code.replace("[torch.device('cuda')]", "[0, 1]")
+    assert len(findings(HEADER + several, "DIST01")) == 1
 
 
 @pytest.mark.parametrize(

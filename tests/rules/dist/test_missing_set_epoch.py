@@ -298,3 +298,9 @@ SILENT = [
 @pytest.mark.parametrize("code", SILENT)
 def test_silent(code: str) -> None:
     assert not findings(HEADER + dedent(code), "DIST02")
+
+
+def test_an_attribute_of_another_name_that_is_written_by_hand() -> None:
+    for name, found in (("size", 1), ("epoch", 0)):
+        code = MAKE + f"options.__setattr__('{name}', 3)" + LOOP
+        assert len(findings(HEADER + dedent(code), "DIST02")) == found

@@ -69,6 +69,30 @@ for epoch in range(2):
     loss.backward()
     opt.step()
 """,
+    "a sum that nobody reads, of what the pass behind the loop frees": """
+class Policy(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.body = nn.Linear(4, 4)
+
+    def forward(self, x):
+        return torch.distributions.Categorical(logits=self.body(x))
+
+def rollouts(policy: Policy, critic: nn.Linear, state, play):
+    for epoch in range(2):
+        spread, outs = 0, []
+        for step in range(3):
+            out = policy(state)
+            move = out.sample()
+            state = play(move)
+            outs.append(out.log_prob(move))
+            spread += out.entropy().mean()  # here
+        loss = -(torch.stack(outs) * critic(state)).mean()
+        opt.zero_grad()
+        loss.backward()
+        opt.step()
+
+""",
     "a product": "perplexity = 1\nfor x, y in loader:\n"
     + STEP
     + "    perplexity = perplexity * torch.exp(loss)  # here\nprint(perplexity)\n",

@@ -14,6 +14,48 @@ from torch.utils.data import DataLoader
 
 """
 
+SCORED = """\
+def scores(net, x, grad: bool = {default}):
+    if grad:
+        out = net(x)
+    else:
+        with torch.no_grad():
+            out = net(x)
+    return F.log_softmax(out, -1).gather(-1, x.long())
+
+def train(policy):
+    opt = torch.optim.SGD(policy.parameters(), lr=0.1)
+    kept = []
+    for step, x in enumerate(DataLoader([torch.zeros(4) for _ in range(10)])):
+        found = scores(policy, {arguments})
+        found = found[:, -1:]
+        loss = (scores(policy, x, grad=True) - found).mean()
+        loss.backward()
+        kept.append(found)
+        if step % 4 == 0:
+            opt.step()
+            opt.zero_grad()
+            print(torch.stack(kept).mean())
+
+train(nn.Linear(4, 4))
+"""
+
+
+@pytest.mark.parametrize(
+    ("default", "arguments", "count"),
+    [
+        ("False", "x", 0),
+        ("False", "x, grad=False", 0),
+        ("True", "x, False", 0),
+        ("True", "x", 1),
+        ("False", "x, True", 1),
+        ("False", "x, grad=bool(step)", 1),
+    ],
+)
+def test_a_network_that_runs_with_gradients_where_an_argument_says_so(default: str, arguments: str, count: int) -> None:
+    code = SETUP + SCORED.format(default=default, arguments=arguments)
+    assert len(findings(code, "MEM01")) == count
+
 
 TOLD_APART = """\
 net = nn.Linear(4, 1)
@@ -77,6 +119,27 @@ LIST = {"made": "[]", "keep": "found.append(apart * 0.9)", "read": "torch.cat(fo
 )
 def test_a_list_of_a_handful_of_scales_or_frames_does_not_grow(over: str, before: str, count: int) -> None:
     assert len(findings(SETUP + FRAMES.format(over=over, before=before, **LIST), "MEM01")) == count
+
+
+PLACES = """\
+class Learner:
+    def __init__(self, opt):
+        self.opt = opt
+        self.seen = {}
+        self.net = nn.Linear(4, 4).cuda()
+
+    def evaluate(self, batches):
+        for i, x in enumerate(batches):
+            for frame in self.opt.frames:
+                self.seen[{key}] = self.net(x.cuda())
+        print(len(self.seen), {read}.mean().item())
+"""
+
+
+@pytest.mark.parametrize(("key", "count"), [('"points", frame', 0), ("i, frame", 1)])
+def test_places_for_a_handful_of_keys_are_written_again_and_again(key: str, count: int) -> None:
+    code = PLACES.replace("{key}", key).replace("{read}", "self.seen[0]")
+    assert len(findings(SETUP + code, "MEM01")) == count
 
 
 PIECES = """\
@@ -163,6 +226,40 @@ def test_what_a_unit_test_collects_ends_with_it() -> None:
 def test_a_program_that_lies_among_the_tests_is_no_test() -> None:
     code = SETUP + TOLD_APART.replace("{kept}", "loss")
     assert len(findings(code, "MEM01", path="tests/planted/train.py")) == 1
+
+
+CACHED = """
+class Cached(nn.Module):
+    def score(self, reps, train):
+        losses = []
+        for rep in reps:
+            loss = rep.square().mean() * 2
+            if train:
+                loss.backward()
+                {cut}
+            losses.append(loss)
+        return sum(losses)
+
+    def forward(self, x):
+        reps = x.detach().requires_grad_().split(1)
+        if torch.is_grad_enabled():
+            return self.score(reps, True).detach().requires_grad_()
+        return self.score(reps, False)
+
+cached = Cached()
+for x in torch.ones(100, 4, 3):
+    cached(x)
+"""
+
+
+@pytest.mark.parametrize(("cut", "count"), [("loss = loss.detach()", 0), ("pass", 1)])
+def test_a_loss_is_detached_where_it_is_sent_backward(cut: str, count: int) -> None:
+    assert len(findings(SETUP + CACHED.format(cut=cut), "MEM01")) == count
+
+
+def test_a_loss_that_is_scaled_where_it_is_sent_backward_keeps_its_nodes() -> None:
+    [found] = findings(SETUP + CACHED.format(cut="loss *= 2"), "MEM01")
+    assert "graph nodes" in found.message
 
 
 COLLECTED = """\

@@ -244,6 +244,46 @@ def test_a_class_of_another_file_that_runs_itself_when_it_is_made(tmp_path: Path
     assert not linted(tmp_path)
 
 
+@pytest.mark.parametrize(
+    ("use", "count"), [("print(best.tolist(), score[0].item())", 1), ("(score.mean()).backward()", 0)]
+)
+def test_what_becomes_of_a_result_in_another_file(tmp_path: Path, use: str, count: int) -> None:
+    (tmp_path / "pyproject.toml").touch()
+    learner = """
+        import torch
+
+        class Learner:
+            def __init__(self, net: torch.nn.Module):
+                self.net = net
+
+            def fit(self, faces, opt):
+                opt.zero_grad()
+                self.net(faces).mean().backward()
+                opt.step()
+
+            def infer(self, faces, targets):
+                found = []
+                for face in faces:
+                    found.append(self.net(face))
+                distance = (torch.stack(found) - targets).pow(2)
+                score, best = distance.min(dim=1)
+                return best, score
+        """
+    (tmp_path / "learner.py").write_text(dedent(learner))
+    main = f"""
+        import torch
+        from learner import Learner
+
+        recogniser = Learner(torch.nn.Linear(4, 4))
+        for faces, targets in stream:
+            best, score = recogniser.infer(faces, targets)
+            {use}
+        """
+    (tmp_path / "main.py").write_text(dedent(main))
+    source = Source.read(tmp_path / "learner.py")
+    assert len(lint(source, Settings.selecting("MEM05", "MEM09"), strict=True, project=Project())) == count
+
+
 def test_what_callers_of_its_own_file_hand_in_is_not_what_another_file_does(tmp_path: Path) -> None:
     (tmp_path / "pyproject.toml").touch()
     helper = """

@@ -132,6 +132,31 @@ def test_a_function_that_another_file_calls_again_and_again(tmp_path: Path, arou
     assert len(found(tmp_path, rewards, driver)) == count
 
 
+@pytest.mark.parametrize(("use", "lines"), [("update(loss)", []), ("eval()", ["def learn(self, states):"])])
+def test_a_network_out_of_sight_that_is_told_to_train_on_a_loss(tmp_path: Path, use: str, lines: list[str]) -> None:
+    agent = f"""
+        from torch.nn import functional as F
+        from players import Critic
+
+        class Agent:
+            def __init__(self):
+                self.critic = Critic()
+
+            def learn(self, states):
+                loss = F.mse_loss(self.critic(states), states)
+                self.critic.{use}
+                return loss.item()
+        """
+    driver = """
+        from agent import Agent
+
+        agent = Agent()
+        for states in stream():
+            print(agent.learn(states))
+        """
+    assert found(tmp_path, agent, driver) == lines
+
+
 POLICY = """
     import torch
 

@@ -44,6 +44,42 @@ def test_the_only_method_that_takes_the_keywords_of_a_call(tmp_path: Path, switc
 
 
 @pytest.mark.parametrize(
+    ("switch", "given", "count"),
+    [
+        ("with torch.no_grad():", "support=x, query=x", 0),
+        ("if True:", "support=x, query=x", 1),
+        ("with torch.no_grad():", "x, x", 1),
+    ],
+)
+def test_one_of_several_forward_passes_that_are_meant_decides_by_itself(
+    tmp_path: Path, switch: str, given: str, count: int
+) -> None:
+    methods = f"""
+        import torch
+
+        class Near(torch.nn.Module):
+            def forward(self, support, query, model=None):
+                return model(query) - model(support)
+
+        class Far(torch.nn.Module):
+            def forward(self, support, query, model=None):
+                if not self.training:
+                    {switch}
+                        return model(query)
+                return model(query) + model(support)
+        """
+    main = f"""
+        import torch
+
+        def evaluate(method, batches):
+            method.eval()
+            for x in batches:
+                print(method({given}).mean().item())
+        """
+    assert len(linted(tmp_path, methods=methods, main=main)) == count
+
+
+@pytest.mark.parametrize(
     ("given", "optional", "update", "count"),
     [
         ("x, y, x", "", "grad(loss, w)[0]", 0),

@@ -13,6 +13,32 @@ from torchlint.engine import lint
 from torchlint.semantics.project import Project
 from torchlint.source import Source
 
+CLUSTERING = """
+    import torch
+
+    def cluster(model: torch.nn.Module, batches, optimizer, fit):
+        model.train()
+        features = []
+        for x in batches:
+            features.append(model.{part})
+        centers = fit(torch.cat(features).numpy())
+        for x in batches:
+            optimizer.zero_grad()
+            loss = (model(x) - centers).pow(2).mean()
+            loss.backward()
+            optimizer.step()
+    """
+
+
+@pytest.mark.parametrize(
+    ("part", "count"),
+    [("encoder(x).detach().cpu()", 1), ("encoder(x).data.cpu()", 1), ("state_dict()['mean'].detach()", 0)],
+)
+def test_a_part_of_a_network_out_of_sight_whose_result_is_detached(part: str, count: int) -> None:
+    found = findings(CLUSTERING.format(part=part), "MEM05", "MEM09")
+    assert [finding.line for finding in found] == [7] * count
+
+
 SAMPLING = """
     import numpy as np
     import torch
@@ -223,27 +249,20 @@ def test_what_a_loop_over_lists_collects_is_in_those_lists(end: str, count: int)
     assert len(findings(code, "MEM05", "MEM09")) == count
 
 
-CLUSTERING = """
-    import torch
+@pytest.mark.parametrize(("name", "count"), [("__initv2__", 0), ("_set_up", 1)])
+def test_a_part_of_a_constructor_is_no_evaluation(name: str, count: int) -> None:
+    code = f"""
+        import torch
+        from torch import nn
 
-    def cluster(model: torch.nn.Module, batches, optimizer, fit):
-        model.train()
-        features = []
-        for x in batches:
-            features.append(model.{part})
-        centers = fit(torch.cat(features).numpy())
-        for x in batches:
-            optimizer.zero_grad()
-            loss = (model(x) - centers).pow(2).mean()
-            loss.backward()
-            optimizer.step()
-    """
+        class Scanner:
+            def __init__(self):
+                self.{name}()
 
-
-@pytest.mark.parametrize(
-    ("part", "count"),
-    [("encoder(x).detach().cpu()", 1), ("encoder(x).data.cpu()", 1), ("state_dict()['mean'].detach()", 0)],
-)
-def test_a_part_of_a_network_out_of_sight_whose_result_is_detached(part: str, count: int) -> None:
-    found = findings(CLUSTERING.format(part=part), "MEM05", "MEM09")
-    assert [finding.line for finding in found] == [7] * count
+            def {name}(self):
+                self.net = nn.Linear(2, 2)
+                self.net.eval()
+                for _ in range(3):
+                    print(self.net(torch.ones(2)).argmax().item())
+        """
+    assert len(findings(code, "MEM05", "MEM09")) == count

@@ -197,6 +197,37 @@ def test_a_function_that_chooses_whether_to_record_does_it_on_purpose(without: s
     assert len(findings(CHOSEN.format(without=without), "MEM05")) == count
 
 
+PADDING = """
+    import torch
+
+    def padded(image, mirrors):
+        if mirrors:
+            layer = torch.nn.ReflectionPad2d(1)
+        else:
+            layer = torch.nn.{layer}
+        return layer(image)
+    """
+PADDED = """
+    import torch
+    from padding import padded
+
+    def main(net, images):
+        net.eval()
+        for image in images:
+            image = torch.unsqueeze(image.cuda(), 0)
+            image = padded(image, mirrors=True)
+            print(net(image).cpu().numpy())
+    """
+
+
+@pytest.mark.parametrize(("layer", "count"), [("ZeroPad2d(1)", 0), ("LazyConv2d(3, 3)", 1)])
+def test_a_function_of_another_file_that_only_pads_records_no_graph(tmp_path: Path, layer: str, count: int) -> None:
+    (tmp_path / "pyproject.toml").touch()
+    (tmp_path / "padding.py").write_text(dedent(PADDING.format(layer=layer)))
+    (tmp_path / "main.py").write_text(dedent(PADDED))
+    assert len(linted(tmp_path)) == count
+
+
 DECODERS = """
     import abc
     import torch
@@ -310,6 +341,8 @@ def show(queries, {parameter}):
 @pytest.mark.parametrize(
     ("run", "count"),
     [
+        ("inference(image=files[:4])", 0),
+        ("predict(files)", 0),
         ("encode(texts)", 0),
         ("encode('a text')", 0),
         ("encode(files)", 1),

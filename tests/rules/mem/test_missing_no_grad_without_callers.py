@@ -137,6 +137,13 @@ def evaluate(model, batches):
 """
 
 
+@pytest.mark.parametrize(
+    ("kind", "count"), [("Booster", 0), ("Table", 0), ("nn.Module", 1), ("transformers.CLIPModel", 1)]
+)
+def test_another_class_than_that_of_the_network(kind: str, count: int) -> None:
+    assert len(findings(KINDS.format(kind=kind), "MEM05")) == count
+
+
 PROFILES = """
 import torch
 
@@ -171,3 +178,27 @@ def evaluate(agent, envs):
 @pytest.mark.parametrize(("shown", "count"), [("value.mean()", 1), ("value.cpu().numpy().mean()", 0)])
 def test_one_of_several_parts_may_be_without_a_graph_by_itself(shown: str, count: int) -> None:
     assert len(findings(POLICY.format(shown=shown), "MEM05")) == count
+
+
+NETWORKS = """
+import torch
+from torch import nn
+
+nets = [nn.BatchNorm1d(4), nn.BatchNorm1d(4)]
+optimizers = [torch.optim.SGD(net.parameters(), lr=0.1) for net in nets]
+for x, y in loader:
+    for net, optimizer in zip(nets, optimizers):
+        loss = (net(x) - y).square().mean()
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+
+[net.eval() for net in nets{some}]
+shown = [net(test)[0] for net in nets]
+print(shown[0].data.numpy())
+"""
+
+
+@pytest.mark.parametrize(("some", "count"), [("", 1), (" if net.affine", 0)])
+def test_networks_that_a_comprehension_switches(some: str, count: int) -> None:
+    assert len(findings(NETWORKS.format(some=some), "MEM05")) == count

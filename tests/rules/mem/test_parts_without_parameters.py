@@ -127,6 +127,24 @@ def test_a_table_from_elsewhere_is_frozen_unless_it_is_told_not_to_be(tmp_path: 
     assert len(linted(tmp_path, metric=table, main=SHOWN)) == count
 
 
+@pytest.mark.parametrize(
+    ("switch", "count"),
+    [
+        ("self.net.weight.requires_grad = True", 1),
+        ("self.net.weight.requires_grad = tuned", 1),
+        ("self.net.weight.requires_grad = False", 0),
+        ("[p.requires_grad_() for p in self.net.parameters()]", 1),
+        ("for _, p in self.net.named_parameters():\n            p.requires_grad = True", 1),
+        ("for p in self.net.parameters():\n            p.requires_grad = False", 0),
+        ("print(sum(p.numel() for p in self.net.parameters() if p.requires_grad))", 0),
+    ],
+)
+def test_a_table_that_is_switched_on_is_trained(tmp_path: Path, switch: str, count: int) -> None:
+    made = "nn.Embedding.from_pretrained(torch.ones(3, 3))"
+    table = LAYERED.replace("nn.Linear(3, 3)", f"{made}\n        {switch}")
+    assert len(linted(tmp_path, metric=table, main=SHOWN)) == count
+
+
 def test_one_that_has_a_layer_is_a_network(tmp_path: Path) -> None:
     assert len(linted(tmp_path, metric=LAYERED, main=SHOWN)) == 1
 
@@ -160,6 +178,14 @@ class Table:
 
 print(Table(torch.arange(3), torch.arange(3)).evaluate(torch.arange(2)))
 """
+
+
+def test_an_object_that_is_made_where_none_is_given_is_no_network() -> None:
+    plain = {"head": "", "base": "", "init": "pass", "hashed": "(keys[:, None] == self.keys).long()"}
+    assert findings(TABLE.format(**plain), "MEM05") == []
+    net = {"base": "(nn.Module)", "init": "super().__init__(); self.net = nn.Linear(1, 3)", "hashed": "self.net(keys)"}
+    code = TABLE.format(head="from torch import nn", **net).replace("__call__", "forward")
+    assert len(findings(code, "MEM05")) == 1
 
 
 EXTRACTOR = """
@@ -240,6 +266,37 @@ def test_nor_is_one_that_is_made_of_parts(tmp_path: Path) -> None:
     assert linted(tmp_path, "MEM01", "MEM05", main=elsewhere) == []
     network = elsewhere.replace("DrawingPipeline", "Drawing")
     assert linted(tmp_path, "MEM01", "MEM05", main=network) != []
+
+
+BOOSTED = """
+import numpy as np
+import torch
+
+class BoostedTrainer:
+    def __init__(self, library):
+        self.library = library
+
+    def train(self, params, data):
+        self.model = self.library.train(params, data)
+
+    def evaluate(self, path, batches):
+        self.model = self.library.Booster(model_file=path)
+        self.model.eval()
+        return [{read}.tolist() for batch in batches]
+"""
+
+
+@pytest.mark.parametrize(
+    ("read", "count"),
+    [
+        ("torch.Tensor(self.model.predict(batch))", 0),
+        ("np.asarray(self.model(batch))", 0),
+        ("self.model(batch)", 1),
+        ("self.model.predict(batch)", 1),
+    ],
+)
+def test_what_becomes_a_tensor_or_an_array_again_has_no_graph(read: str, count: int) -> None:
+    assert len(findings(BOOSTED.format(read=read), "MEM05")) == count
 
 
 PROJECTION = """
@@ -369,6 +426,43 @@ circuit.evaluate(torch.ones(4, 3))
 def test_a_part_that_runs_for_what_it_changes_belongs_to_the_pass_of_the_whole() -> None:
     assert findings(OPERATORS.format(end="self.run(state)"), "MEM05") == []
     assert len(findings(OPERATORS.format(end="print(self.operators[0](state).sum().item())"), "MEM05")) == 1
+
+
+SWITCHED = """
+import copy
+import torch
+from torch import nn
+
+class Trained:
+    def __init__(self, network):
+        self.network = network
+
+    def __enter__(self):
+        self.network.requires_grad_(True)
+
+    def __exit__(self, *error):
+        self.network.requires_grad_({after})
+
+class Agent:
+    def __init__(self):
+        self.critic = nn.Linear(3, 1)
+        self.target = copy.deepcopy(self.critic)
+        self.optimizer = torch.optim.Adam(self.critic.parameters())
+
+    def evaluate(self, batches):
+        self.target.eval()
+        with Trained({switched}):
+            for x in batches:
+                print(self.target(x).sum().item())
+"""
+
+
+@pytest.mark.parametrize(
+    ("after", "switched", "count"),
+    [("requires_grad=False", "self.critic", 0), ("True", "self.critic", 1), ("False", "self", 1)],
+)
+def test_networks_are_off_unless_a_context_switches_them_on(after: str, switched: str, count: int) -> None:
+    assert len(findings(SWITCHED.format(after=after, switched=switched), "MEM05")) == count
 
 
 TOWER = """

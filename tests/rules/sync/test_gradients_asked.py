@@ -51,3 +51,9 @@ def test_rows_that_are_unbound_are_elements(rows: str) -> None:
 def test_columns_that_are_unbound_are_no_elements() -> None:
     body = "for h, o in zip(hidden.unbind(1), out.unbind(dim=1)):\n    kept.append(h if o else h * 2)"
     assert codes_of(body, "kept, hidden = [], torch.ones(4, 3)") == []
+
+
+def test_a_place_in_a_batch_that_was_moved_is_an_element() -> None:
+    body = "for i in range(len(y)):\n    kept.append(out[i] if y[i] else 2 * out[i])"
+    loader = "kept = []\nloader = torch.utils.data.DataLoader(data)"
+    assert codes_of(body, loader) == [("SYNC07", "kept.append(out[i] if y[i] else 2 * out[i])")]

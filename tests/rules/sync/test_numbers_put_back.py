@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.rules.sync.programs import training
+from tests.rules.sync.programs import HEAD, training
 from tests.support import findings
 from torchlint.config import Settings
 from torchlint.engine import lint
@@ -50,6 +50,35 @@ def test_what_goes_back_to_the_device_need_not_leave_it(body: str) -> None:
 )
 def test_other_numbers_are_no_such_case(body: str) -> None:
     assert _lines(training(body, "weights = given()")) == []
+
+
+NOISY = (
+    HEAD
+    + """
+def noisy(points, strength):
+    return points + torch.randn_like(points) * {used}
+
+
+def blurred(points, strength):
+    return noisy(points, strength)
+
+
+"""
+)
+
+
+@pytest.mark.parametrize(
+    ("used", "call", "count"),
+    [
+        ("strength", "noisy(out, loss.item())", 1),
+        ("strength", "blurred(out, strength=loss.item())", 1),
+        ("min(strength, 1)", "noisy(out, loss.item())", 0),
+        ("strength", "noisy(torch.zeros(3), loss.item())", 0),  # of the host
+        ("strength", "unknown(out, loss.item())", 0),
+    ],
+)
+def test_a_function_may_put_the_number_back(used: str, call: str, count: int) -> None:
+    assert len(_lines(training(f"model({call})", head=NOISY.format(used=used)))) == count
 
 
 LOSS = """

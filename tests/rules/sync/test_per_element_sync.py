@@ -474,3 +474,27 @@ COLLATED = """
             opt.step()
             opt.zero_grad()
 """
+
+
+@pytest.mark.parametrize(
+    ("drops", "count"),
+    [
+        ('[sample["drop"] for sample in samples]', 0),
+        ('torch.tensor([sample["drop"] for sample in samples])', 1),
+        ("put_together(samples)", 1),
+    ],
+)
+def test_a_list_that_is_collated_stays_one_on_the_device(drops: str, count: int) -> None:
+    assert len(findings(COLLATED.format(drops=drops), "SYNC07")) == count
+
+
+@pytest.mark.parametrize(
+    ("drops", "count"), [('[sample["drop"] for sample in samples]', 0), ("torch.tensor(flags)", 1)]
+)
+@pytest.mark.parametrize("collate", ["lambda samples: collate(samples)", "collate"])
+def test_the_loop_that_reads_a_name_says_what_is_collated(collate: str, drops: str, count: int) -> None:
+    code = COLLATED.format(drops=drops).replace("collate_fn=collate", f"collate_fn={collate}")
+    code = code.replace('batch["drops"])', "drops)").replace(
+        "kept = []\n", 'kept, drops = [], None\n            drops = batch["drops"]\n'
+    )
+    assert len(findings(code, "SYNC07")) == count

@@ -248,9 +248,10 @@ GATHERED = """
     ("name", "kept", "count"),
     [
         ("gather", "losses", 1),
+        ("nested_numpify", "losses", 0),
         ("gather", "losses if kept is None else np.concatenate((kept, losses))", 0),
         ("gather", "losses if kept is None else torch.cat((kept, losses))", 1),
     ],
 )
-def test_what_numpy_joins_is_on_the_host(name: str, kept: str, count: int) -> None:
+def test_what_numpy_joins_or_a_function_by_its_name_copies_is_on_the_host(name: str, kept: str, count: int) -> None:
     assert len(findings(GATHERED.format(name=name, kept=kept), "SYNC01")) == count

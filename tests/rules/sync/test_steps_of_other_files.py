@@ -123,16 +123,20 @@ EPOCH = """
 
 
 @pytest.mark.parametrize(
-    ("lender", "lines"),
+    ("base", "lender", "lines"),
     [
-        ("from steps import judge\nmodel = torch.nn.Linear(2, 2).cuda()\njudge(model, [])\n", [11]),
-        ("from steps import Judge\nmodel = torch.nn.Linear(2, 2).cuda()\nJudge(model).epoch([])\n", [11]),
-        ("from steps import judge\nmodel = torch.nn.Linear(2, 2)\njudge(model, [])\n", []),
-        ("from steps import Judge\nmodel = torch.nn.Linear(2, 2).cuda()\n", []),
+        ("", "from steps import judge\nmodel = torch.nn.Linear(2, 2).cuda()\njudge(model, [])\n", [11]),
+        ("", "from steps import Judge\nmodel = torch.nn.Linear(2, 2).cuda()\nJudge(model).epoch([])\n", [11]),
+        ("", "from steps import judge\nmodel = torch.nn.Linear(2, 2)\njudge(model, [])\n", []),
+        ("", "from steps import Judge\nmodel = torch.nn.Linear(2, 2).cuda()\n", []),
+        ("(Base)", "", [11]),
     ],
 )
-def test_a_model_that_another_file_puts_on_the_device_runs_there(tmp_path: Path, lender: str, lines: list[int]) -> None:
-    assert lines_of(tmp_path, EPOCH.format(base=""), "import torch\n" + lender) == lines
+def test_a_model_that_another_file_puts_on_the_device_runs_there(
+    tmp_path: Path, base: str, lender: str, lines: list[int]
+) -> None:
+    (tmp_path / "base.py").write_text("import torch\nclass Base:\n    def move(self): self.model.cuda()\n")
+    assert lines_of(tmp_path, EPOCH.format(base=base), "import torch\n" + lender) == lines
 
 
 GIVING_BACK = """

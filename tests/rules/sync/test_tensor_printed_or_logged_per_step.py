@@ -289,6 +289,24 @@ def test_a_trainer_counts_its_steps_itself() -> None:
     assert "if self.steps % 100 == 0:" in finding.fix.edits[0].text
 
 
+@pytest.mark.parametrize(("test", "count"), [("seen == 1", 0), ("seen > 0", 0), ("seen == 9", 1)])
+def test_a_loop_that_leaves_before_its_second_batch_only_looks_at_the_first(test: str, count: int) -> None:
+    code = """
+        import torch
+
+        def show(loader):
+            net = torch.nn.Linear(2, 2).cuda()
+            seen = 0
+            for x, y in torch.utils.data.DataLoader(loader):
+                if {}:
+                    break
+                out = net(x.cuda()).argmax(1)
+                print(out)
+                seen += 1
+        """
+    assert len(findings(code.format(test), "SYNC04")) == count
+
+
 @pytest.mark.parametrize(("told", "count"), [("self.log_every", 0), ("self.steps", 1)])
 def test_a_logger_that_is_told_how_often_reads_at_intervals(told: str, count: int) -> None:
     body = f"self.logger.add_histogram('answers', torch.sigmoid(out), {told})"

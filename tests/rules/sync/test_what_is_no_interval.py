@@ -137,6 +137,31 @@ def test_how_much_there_is_makes_nothing_rare(condition: str) -> None:
     assert "intervals" not in found.message.partition(", ")[2].partition(".")[0]
 
 
+GROWING = """
+import torch
+
+@torch.no_grad()
+def generate(model, tokens, decode, steps):
+    model = model.cuda()
+    tokens = tokens.cuda()
+    last_text = ""
+    candidates = []
+    for step in range(steps):
+        logits = model(tokens)
+        best = logits.softmax(-1).topk(5).values.tolist()
+        text = decode(step)
+        if {condition}:
+            last_text = text
+            candidates.append(best)
+    return candidates
+"""
+
+
+def test_a_text_that_grows_sets_no_pace() -> None:
+    messages = [found.message for found in findings(GROWING.format(condition="len(text) > len(last_text)"), "SYNC03")]
+    assert not any("at intervals only" in message for message in messages)
+
+
 EXCLUSIVE = """
 import torch
 

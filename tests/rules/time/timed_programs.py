@@ -58,6 +58,21 @@ def measure(label, fn):
 
 print(measure("one", lambda: net(x)), measure("loss", lambda: F.cross_entropy(net(x), y).item()))
 """,
+    "a decorator": """\
+def timed(fn):
+    def run(*args):
+        t0 = time.time()
+        result = fn(*args)
+        print(time.time() - t0)  # here
+        return result
+    return run
+
+@timed
+def predict(batch):
+    return net(batch)
+
+predict(x)
+""",
     "two spans that are added up": """\
 def timed(a):
     start = time.perf_counter()

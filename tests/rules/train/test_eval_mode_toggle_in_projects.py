@@ -126,3 +126,64 @@ def test_the_tests_of_a_project_try_networks_out(tmp_path: Path, tried: str, nam
     file.write_text(tried)
     found = lint(Source.read(file), Settings.selecting("TRAIN04"), strict=True, project=Project())
     assert len(found) == count
+
+
+SWITCHED_BY_ITSELF = {
+    "net.py": """\
+from torch import nn
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.norm = nn.BatchNorm1d(4)
+
+    def forward(self, x, testing=False):
+        {first}
+        return self.norm(x)
+""",
+    "train.py": """\
+import torch
+import torch.nn.functional as F
+from net import Net
+
+class Trainer:
+    def train(self, model, loader, test_loader):
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+        for epoch in range(3):
+            for x, y in loader:
+                loss = F.cross_entropy(model(x, testing=False), y)
+                optimizer.zero_grad()
+                loss.backward()
+                optimizer.step()
+            print(self.test(model, test_loader))
+
+    def test(self, model, loader):
+        hits = 0
+        with torch.no_grad():
+            for x, y in loader:
+                hits += (model(x, testing=True).argmax(1) == y).sum().item()
+        return hits
+
+def main(loader, test_loader):
+    net = Net()
+    trainer = Trainer()
+    trainer.train(net, loader, test_loader)
+""",
+}
+
+
+@pytest.mark.parametrize(
+    ("first", "lines"),
+    [
+        ("self.eval() if testing else self.train()", []),
+        ("if testing:\n            self.eval()\n        else:\n            self.train()", []),
+        ("self.other = nn.Dropout().eval()", [19]),
+        ("self.train(not testing)", []),
+        ("if x.shape[0] == 1:\n            self.eval()", [19]),
+    ],
+)
+def test_a_network_that_every_pass_switches_by_itself_needs_no_switch(
+    tmp_path: Path, first: str, lines: list[int]
+) -> None:
+    files = {name: text.replace("{first}", first) for name, text in SWITCHED_BY_ITSELF.items()}
+    assert lines_of(tmp_path, files, "train.py") == lines

@@ -130,6 +130,42 @@ def test_an_optimizer_from_elsewhere_is_only_likely_one() -> None:
     assert unknown.confidence is Confidence.LIKELY
 
 
+MANUAL = """
+import lightning as L
+import torch
+from torch import nn
+
+class Gan(L.LightningModule):
+    def __init__(self):
+        super().__init__()
+        self.automatic_optimization = False
+        self.generator, self.critic = nn.Linear(4, 4), nn.Linear(4, 1)
+
+    def training_step(self, batch, batch_idx):
+        opt_g, opt_c = self.optimizers()
+        self.toggle_optimizer(opt_c)
+        loss = self.critic(self.generator(batch).detach()).mean()
+        {}
+        self.manual_backward(loss)
+        opt_c.step()
+        self.untoggle_optimizer(opt_c)
+        opt_g.zero_grad()
+        self.manual_backward(-self.critic(self.generator(batch)).mean())
+        opt_g.step()
+        self.log("loss", loss)
+
+    def configure_optimizers(self):
+        return torch.optim.Adam(self.generator.parameters()), torch.optim.Adam(self.critic.parameters())
+"""
+
+
+def test_lightning_calls_a_step_with_its_own_backward_for_every_batch() -> None:
+    assert not findings(MANUAL.format("opt_c.zero_grad()"), "TRAIN01")
+    (finding,) = findings(MANUAL.format("pass"), "TRAIN01")
+    assert "`opt_c.zero_grad()`" in finding.message
+    assert "        opt_c.zero_grad()\n        self.manual_backward(loss)" in fixed(MANUAL.format("pass"), "TRAIN01")
+
+
 ACCELERATED = """
 import torch
 from accelerate import Accelerator

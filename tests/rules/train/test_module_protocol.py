@@ -358,6 +358,14 @@ class Net(nn.Module):
     assert len(found(code)) == count
 
 
+@pytest.mark.parametrize(("other", "count"), [("os", 1), ("crypten", 0)])
+def test_what_looks_like_a_module_may_be_one_of_another_package(other: str, count: int) -> None:
+    code = f"import torch\nimport {other}\n\nprivate = load('net.pt')\nprivate.eval()\n"
+    assert len(findings(code + "print(private.forward(torch.ones(3)))\n", "TRAIN07")) == count
+    accuracy = "def accuracy(net, x, y):\n    net.eval()\n    return (net(x).argmax(1) == y).float().mean().item()\n"
+    assert len(findings(code + accuracy, "MEM05")) == count
+
+
 @pytest.mark.parametrize(("beside", "is_fixed"), [("net(x)", False), ("net(-x)", True), ("other(x)", True)])
 def test_a_forward_that_is_compared_with_the_call_stays(beside: str, is_fixed: bool) -> None:
     code = "import torch\nfrom torch import nn\n\nnet, other = nn.Linear(2, 2), nn.Linear(2, 2)\n\ndef check(x):\n"

@@ -210,6 +210,14 @@ def test(data, net, accuracy):
     assert fixed(f"{code}        print({read})\n", "TRAIN10") == f"{code}        print({bare})\n"
 
 
+@pytest.mark.parametrize("way", ["net(x).sum().data", "net(x).sum().cpu().data", "net(x).sum().data.cpu()"])
+def test_math_is_given_the_number(way: str) -> None:
+    before = f"{SETUP}import math\nvalue = math.atan({way})\n"
+    after = fixed(before, "TRAIN10", unsafe=False)
+    assert after == f"{SETUP}import math\nvalue = math.atan(net(x).sum().item())\n"
+    assert run(after)["value"] == run(before)["value"]
+
+
 def test_the_first_element_of_a_divergence_becomes_a_number() -> None:
     code = "import torch\n\ndef shown(validate):\n    kld = validate()\n    print(kld.data.cpu().numpy()[0])\n"
     assert "print(kld.item())" in fixed(code, "TRAIN10")

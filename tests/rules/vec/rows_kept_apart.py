@@ -84,6 +84,66 @@ def prefixes(x: torch.Tensor):
 def outputs(x: torch.Tensor):
     return torch.cat([x[i : i + 64] for i in range(0, len(x), 64)])
 """,
+    "frames as long as the one before says": """\
+def frames(signal: torch.Tensor, count, size, steps):
+    found = torch.zeros(count, size)
+    begin, end, k = 0, size, 0
+    while k < count:
+        found[k, : end - begin] = signal[begin:end]
+        begin = end
+        end = begin + steps[k]
+        k += 1
+    return found
+""",
+    "frames of a signal that changes": """\
+def frames(signal: torch.Tensor, count, size, shift):
+    found = torch.zeros(count, size)
+    begin, k = 0, 0
+    while k < count:
+        found[k] = signal[begin : begin + size]
+        signal = signal * 0.9
+        begin += shift
+        k += 1
+    return found
+""",
+    "frames of a signal that is changed in place": """\
+def frames(signal: torch.Tensor, size, shift):
+    found = []
+    begin = 0
+    while begin + size <= signal.shape[0]:
+        found.append(signal[begin : begin + size].clone())
+        signal[begin + shift :] *= 0.9
+        begin += shift
+    return torch.stack(found)
+""",
+    "contexts of what is generated meanwhile": """\
+def generated(net, total: int, size: int):
+    made = torch.zeros(total)
+    contexts, begin = [], 0
+    while begin + size < total:
+        contexts.append(made[begin : begin + size])
+        made[begin + size] = net(made[begin : begin + size])
+        begin += 1
+    return torch.stack(contexts), made
+""",
+    "batches of a while loop": """\
+def distances(x: torch.Tensor, y: torch.Tensor, size):
+    found, begin = [], 0
+    while begin < x.shape[0]:
+        found.append(torch.cdist(x[begin : begin + size], y))
+        begin += size
+    return torch.cat(found)
+""",
+    "windows of a table that a module makes once": """\
+class Banded(torch.nn.Module):
+    def __init__(self, size):
+        super().__init__()
+        line, found, begin = torch.arange(64.0), [], 0
+        while begin + size <= 64:
+            found.append(line[begin : begin + size])
+            begin += 1
+        self.register_buffer("bands", torch.stack(found))
+""",
     "a few rows that have a name each": """\
 class Attention(torch.nn.Module):
     def __init__(self):
@@ -118,9 +178,39 @@ def total(x):
         added += row.norm()
     return added + first
 """,
+    "frames that depend on the one before": """\
+def frames(signal: torch.Tensor, count, size, shift):
+    found = torch.zeros(count, size)
+    last = torch.zeros(size)
+    begin, k = 0, 0
+    while k < count:
+        found[k] = signal[begin : begin + size] + last
+        last = found[k] * 0.5
+        begin += shift
+        k += 1
+    return found
+""",
+    "frames of a recording that is read meanwhile": """\
+def frames(read, count, size, shift):
+    found = torch.zeros(count, size)
+    begin, k = 0, 0
+    while k < count:
+        found[k] = read(k)[begin : begin + size]
+        begin += shift
+        k += 1
+    return found
+""",
     "pairs of channels that are added up": """\
 def mixture(sources: torch.Tensor, count):
     return sum([sources[:, 2 * i : 2 * i + 2] for i in range(count)])
+""",
+    "windows that a while loop hands to the caller": """\
+def windows(x: torch.Tensor, size, shift):
+    start, found = 0, []
+    while start + size <= x.shape[0]:
+        found.append(x[start : start + size, ...])
+        start += shift
+    return found
 """,
     "windows of a list that the caller gets": """\
 def frames(signal: torch.Tensor, length):

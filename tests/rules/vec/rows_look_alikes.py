@@ -86,6 +86,21 @@ def evaluate(model, loader):
         size = batch[0].shape[0]
         print(model(batch[0]), batch[2].reshape((3, 4))[:, 0, :].reshape((size,)), torch.exp(batch[1]))
 """,
+    "pairs of sequences of which windows are compared": """\
+def likeness(a, b):
+    whole = 0
+    for i in range(8, len(a)):
+        whole += max(F.cosine_similarity(a[i - 8 : i], b[j - 8 : j]).mean() for j in range(8, len(b)))
+    return whole
+
+
+def f(x: torch.Tensor, y: torch.Tensor):
+    found = torch.zeros(x.size(0), y.size(0))
+    for i in range(x.size(0)):
+        for j in range(y.size(0)):
+            found[i, j] = likeness(x[i], y[j])
+    return found
+""",
     "entries of a dict of frames": """\
 def drive(loader, decode, still):
     wanted = [0]
@@ -278,6 +293,15 @@ def f(x):
 """,
     "classes that are wanted": """def f(data, classes):
     return data[torch.stack([data.targets == number for number in classes]).any(0)]
+""",
+    "near neighbours": """\
+def f(points: torch.Tensor, table, limit):
+    close = []
+    for i, point in enumerate(points):
+        for j in table.nearby(i):
+            if (point - points[j]).pow(2).sum().item() < limit:
+                close.append((j, i))
+    return close
 """,
     "words": """\
 def decode(ids: torch.Tensor, words):

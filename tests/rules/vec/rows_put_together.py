@@ -180,6 +180,36 @@ def recall(queries, gallery):
     return at(embeddings @ others.T, 1)
 """,
     ),
+    "frames of a signal, whose ends move on": (
+        "VEC01",
+        """\
+def embeddings(net, samples, size, shift, batch):
+    signal = torch.from_numpy(samples).float().cuda()
+    frames = torch.zeros(batch, size).cuda()
+    begin, end, count, found = 0, size, 0, []
+    while end < signal.shape[0]:
+        frames[count, :] = signal[begin:end]
+        begin = begin + shift
+        end = begin + size
+        count = count + 1
+        if count == batch:
+            found.append(net(frames))
+            count = 0
+            frames = torch.zeros(batch, size).cuda()
+    return torch.cat(found)
+""",
+    ),
+    "windows that a while loop appends": (
+        "VEC01",
+        """\
+def windows(x: torch.Tensor, size, shift):
+    start, found = 0, []
+    while start + size <= x.shape[0]:
+        found.append(x[start : start + size, ...])
+        start += shift
+    return torch.stack(found, 0)
+""",
+    ),
     "windows some steps apart": (
         "VEC01",
         """\
@@ -188,6 +218,20 @@ def windows(x: torch.Tensor, size, shift):
     for start in range(0, x.shape[0] - size + 1, shift):
         found.append(x[start : start + size])
     return torch.stack(found, 0)
+""",
+    ),
+    "the energy of each frame, of which both ends move on": (
+        "VEC01",
+        """\
+def energies(signal: torch.Tensor, count, size, shift):
+    found = torch.zeros(count)
+    begin, end, k = 0, size, 0
+    while k < count:
+        found[k] = torch.sum(signal[begin:end].pow(2))
+        begin += shift
+        end += shift
+        k += 1
+    return found
 """,
     ),
     "rows of an array that are picked whole, by several indices": (

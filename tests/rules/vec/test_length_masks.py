@@ -48,6 +48,16 @@ def test_a_mask_of_lengths_is_one_comparison(body: str, loop: str) -> None:
 
 
 @pytest.mark.parametrize(
+    "mask", ["torch.zeros_like(x)", "x.data.new(*x.size()).fill_(0)", "torch.zeros(x.shape)", "x.clone().zero_()"]
+)
+@pytest.mark.parametrize(("part", "count"), [("x[i, :length]", 1), ("x[i, 1:length]", 0), ("others[i, :length]", 0)])
+def test_so_much_of_another_tensor_of_the_same_shape_is_picked_by_one_comparison(
+    mask: str, part: str, count: int
+) -> None:
+    assert len(_found(f"mask[i, :length] = {part}", mask=mask)) == count
+
+
+@pytest.mark.parametrize(
     ("body", "loop", "mask"),
     [
         ("mask[i, :length] = x[i, :length]", LOOP, "torch.zeros(x.size(0), 9)"),  # it pads

@@ -49,6 +49,17 @@ def noisy(images: torch.Tensor):
     return images + noise
 """,
     ),
+    "a list of each row": (
+        "VEC01",
+        """\
+def listed(net, batch):
+    features = net(batch).cpu().flatten(1)
+    found = []
+    for i in range(len(batch)):
+        found.append(features[i].tolist())
+    return found
+""",
+    ),
     "pieces of a tensor that was split": (
         "VEC01",
         """\

@@ -422,3 +422,18 @@ def averaged(scores: torch.Tensor):
     return scores.softmax(1)
 """
     assert len(findings(code, "VEC01")) == found
+
+
+@pytest.mark.parametrize(
+    ("form", "found"), [("rows.to_sparse()", 0), ("rows.to_sparse_csr()", 0), ("rows.to_dense()", 1)]
+)
+def test_rows_of_a_sparse_tensor_are_left_alone(form: str, found: int) -> None:
+    code = f"""\
+import torch
+
+def shared(one: torch.Tensor, rows: torch.Tensor):
+    if rows.dim() > 1:
+        rows = {form}
+    return torch.stack([one * row for row in rows])
+"""
+    assert len(findings(code, "VEC06")) == found

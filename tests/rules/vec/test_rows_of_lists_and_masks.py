@@ -144,6 +144,41 @@ def test_what_a_distribution_draws_is_a_tensor(method: str, count: int) -> None:
     assert len(findings(DRAWN.format(method=method), "VEC01")) == count
 
 
+GROUPS = """
+import torch
+
+
+def overlap(box, target):
+    return torch.min(box[:, 2:], target[:, 2:]).prod(1)
+
+
+def responsible(predicted: torch.Tensor, wanted: torch.Tensor, count: int):
+    mask = torch.zeros(len(predicted), dtype=torch.bool)
+    best = torch.zeros(len(predicted))
+    for i in range(0, len(predicted), count):
+        corners = torch.zeros(count, 4)
+        corners[:, :2] = predicted[{cut}, :2] - 0.5
+        corners[:, 2:] = predicted[{cut}, :2] + 0.5
+        value, place = overlap(corners, wanted[{alone}].view(-1, 4)).max(0)
+        mask[i + place] = 1
+        best[i + place] = value
+    return mask, best
+"""
+
+
+@pytest.mark.parametrize(
+    ("cut", "alone", "count"),
+    [
+        ("i : i + count", "i", 1),
+        ("i:count + i", "i", 1),
+        ("i : i + count", "i : i + count", 0),  # a batch, perhaps
+        ("i : i + 2 * count", "i", 0),
+    ],
+)
+def test_groups_of_rows_are_no_batches(cut: str, alone: str, count: int) -> None:
+    assert len(findings(GROUPS.format(cut=cut, alone=alone), "VEC02")) == count
+
+
 FLOWS = """\
 import torch
 from torch import nn
@@ -241,6 +276,30 @@ def plot(labels: dict, images: torch.Tensor | np.ndarray | None = None):
     return mosaic
 """
     assert len(findings(code, "VEC01")) == count
+
+
+ASSERTED = """
+    import torch
+
+    def hidden_loss(states, matches, mask):
+        {assertion}
+        count = mask.sum() * states[0].size(-1)
+        kept = torch.stack([states[i] for i in range(len(matches))])
+        return kept.sum() / count
+"""
+
+
+@pytest.mark.parametrize(
+    ("assertion", "count"),
+    [
+        ('assert not isinstance(states, torch.Tensor), f"a tensor of {states.shape}"', 0),
+        ('assert not torch.is_tensor(states) and len(states), f"a tensor of {states.shape}"', 0),
+        ('assert isinstance(states, torch.Tensor), f"no tensor, {type(states.shape)}"', 1),
+        ('assert mask is not None, f"no mask for {states.shape}"', 1),
+    ],
+)
+def test_what_is_asserted_to_be_no_tensor_is_none(assertion: str, count: int) -> None:
+    assert len(findings(ASSERTED.format(assertion=assertion), "VEC06")) == count
 
 
 FIRST = """

@@ -73,7 +73,7 @@ class Use(Enum):
 
     ELEMENT = "element"  # `loss.data[0]` or `loss.data.cpu().numpy()[0]`, of a tensor with a single value
     CHOICE = "choice"  # `policy.max(1)[1].data[0]`, the number of an action that an environment is given
-    NUMBER = "number"  # `f"{loss.data:.3f}"`, which shows one
+    NUMBER = "number"  # `math.log(loss.data)`, which takes a number, and `f"{loss.data:.3f}"`, which shows one
     INDIFFERENT = "indifferent"  # `.data` changes nothing
     FRESH = "fresh"  # the values are at once used up
     SHARED = "shared"  # the result lives on, in the memory of the tensor
@@ -209,7 +209,7 @@ def _names_torch(model: Model) -> bool:
 def _use(model: Model, node: cst.Attribute, value: Value, chain: Chain) -> Use:
     if chain.element is not None and _holds_one_value(model, node.value, value):
         return Use.ELEMENT
-    if not chain.steps and is_formatted_as_number(node, model):
+    if _is_given_to_math(model, chain) or (not chain.steps and is_formatted_as_number(node, model)):
         return Use.NUMBER
     if _is_choice(model, node, chain):
         return Use.CHOICE
@@ -237,6 +237,13 @@ def _use(model: Model, node: cst.Attribute, value: Value, chain: Chain) -> Use:
     if isinstance(parent, (cst.Comparison, cst.ComparisonTarget, cst.BinaryOperation, cst.FormattedStringExpression)):
         return Use.FRESH
     return Use.SHARED
+
+
+def _is_given_to_math(model: Model, chain: Chain) -> bool:
+    arg = model.parent(chain.end)
+    call = model.parent(arg) if isinstance(arg, cst.Arg) else None
+    moves_only = all(step == "cpu()" for step in chain.steps)
+    return moves_only and isinstance(call, cst.Call) and (model.call(call).callee or "").startswith("math.")
 
 
 def _ends_in_number(chain: Chain) -> bool:

@@ -76,7 +76,8 @@ class Reads:
                 if binding.cls is None:
                     yield read, When.CALLED if self._is_called_later(read, function) else When.UNKNOWN
             elif not self.is_in_loop(read):
-                if not written or any(reaches(self._model, binding, target, read) for target in written):
+                may_get = not written or any(reaches(self._model, binding, target, read) for target in written)
+                if may_get and not self._is_rewritten(writes, statement, read):
                     yield read, When.LATER
             elif self._sees(read, statement, writes):
                 yield read, When.SELDOM if self.is_rare(read, statement) else When.NOW
@@ -96,7 +97,7 @@ class Reads:
         gates = (
             guard
             for guard in self._model.guards(read, loop)
-            if guard.kind in ("log", "handler") and not is_the_rest(guard)
+            if guard.kind in ("log", "handler") and not is_the_rest(guard) and not _compares_lengths(guard)
         )
         gates = (guard for guard in gates if not self._picks_inner_round(guard, loop))
         return any(not isinstance(guard.node, cst.IfExp) and guard.node not in shared for guard in gates)
@@ -132,6 +133,17 @@ class Reads:
             elif write.kind != "augmented":
                 found.behind.setdefault(self._model.parent(write.statement), []).append(write)
         return found
+
+    def _is_rewritten(self, writes: _Writes, statement: cst.CSTNode, read: cst.CSTNode) -> bool:
+        """Whether a read behind the loop gets what another statement has written in between."""
+        blocks = [node for node in self._model.ancestors(read) if isinstance(node, cst.IndentedBlock)]
+        end = self._numbering.last[statement]
+        return any(
+            self._precedes(write, read)
+            for block in blocks
+            for write in self._up_to(read, writes.behind.get(block, ()))
+            if end < self._numbering.first[write.target]
+        )
 
     def _up_to(self, read: cst.CSTNode, writes: Iterable[Write]) -> Iterator[Write]:
         first = self._numbering.first
@@ -170,3 +182,14 @@ class _Writes:
 
 def _known_reads(model: Model) -> dict[Loop | None, Reads]:
     return {}
+
+
+def _compares_lengths(guard: Guard) -> bool:
+    """`if len(text) > len(shown): shown = text`, of what grows all the time."""
+    match guard.test:
+        case cst.Comparison(
+            left=cst.Call(func=cst.Name(value="len")),
+            comparisons=[cst.ComparisonTarget(comparator=cst.Call(func=cst.Name(value="len")))],
+        ):
+            return True
+    return False

@@ -9,7 +9,7 @@ import libcst as cst
 
 from torchlint.analyses.devices import host_calls
 from torchlint.analyses.devices.host_reads import Reads, When
-from torchlint.analyses.first_values import asks_if_set, begins_as_none
+from torchlint.analyses.first_values import asks_for_marker, asks_if_set, begins_as_none
 from torchlint.analyses.loops.steps import is_forward, is_whole_step
 from torchlint.analyses.sums import adds_to, is_named_sum
 from torchlint.analyses.texts import is_string
@@ -120,7 +120,7 @@ class HostFlow:
                 pass
             case cst.AssignTarget() if isinstance(node, cst.Subscript):
                 pass  # something else goes into the container that holds the number, or into the array
-            case cst.Comparison() if asks_if_set(parent):
+            case cst.Comparison() if asks_if_set(parent) or (number and asks_for_marker(self._model, parent, node)):
                 pass
             case cst.If() if number and begins_as_none(self._model, node):
                 pass

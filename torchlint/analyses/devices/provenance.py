@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from itertools import chain
 from typing import TYPE_CHECKING
@@ -22,6 +23,7 @@ _LEAVING = frozenset(["item", "cpu", "numpy", "tolist", "size", "dim", "numel"])
 _METADATA = frozenset(["shape", "dtype", "device", "ndim"])
 _OBJECTS = (Kind.MODULE, Kind.OPTIMIZER, Kind.INSTANCE, Kind.SCHEDULER, Kind.LOADER)
 _ADDING = frozenset(["append", "extend", "insert", "appendleft"])
+_NUMPY = re.compile(r"(?i)numpy|numpif|ndarray")
 _LIMIT = 400
 
 
@@ -121,12 +123,19 @@ def _is_loss(model: Model, node: cst.CSTNode) -> bool:
 
 
 def _is_on_host(model: Model, node: cst.CSTNode, call: Call | None) -> bool:
-    if call is not None and call.method in _LEAVING:
+    if call is not None and (call.method in _LEAVING or _makes_arrays(model, call)):
         return True
     if isinstance(node, cst.IfExp) and Kind.ARRAY in (model.value(node.body).kind, model.value(node.orelse).kind):
         return True
     value = model.value(node)
     return value.is_(Kind.NUMBER, Kind.ARRAY, Kind.STRING) or value.place is Place.HOST
+
+
+def _makes_arrays(model: Model, call: Call) -> bool:
+    """Whether a function out of sight says by its name that it copies to the host: `nested_numpify(losses)`."""
+    if call.target is not None or call.foreign is not None or model.value(call.node).kind is not Kind.UNKNOWN:
+        return False
+    return _NUMPY.search((call.callee or call.method or "").rpartition(".")[2]) is not None
 
 
 def _sources(model: Model, node: cst.CSTNode) -> list[cst.CSTNode]:

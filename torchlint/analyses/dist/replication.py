@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
+from torchlint.analyses.conditions import conditions
 from torchlint.semantics.dataflow import reaches
 from torchlint.semantics.tree import walk
 from torchlint.semantics.values import Kind
@@ -59,12 +60,29 @@ def replications(model: Model) -> Iterator[Replication]:
             form, wrapped = _form(call), _wrapped(call.argument("module", 0), model)
         if form == "single" and _THROUGH.search(model.source.text):
             form = "reached"
-        if _advised_against(call, model):
+        if _advised_against(call, model) or _is_without_gpu(call, model):
+            continue
+        if form == "single" and _is_for_several(call, model):
             continue
         if not _is_never_run(call, model):
             yield Replication(call.node, form, wrapped)
         elif not _PREFIXED.search(model.source.text):  # else the names are made to fit the wrapper, and had no prefix
             yield Replication(call.node, "named", wrapped)
+
+
+def _is_without_gpu(call: Call, model: Model) -> bool:
+    """`if not torch.cuda.is_available():`, as for the names of a checkpoint that a wrapper has saved."""
+    tests = conditions(model, call.node).items()
+    return any(test.endswith("cuda.is_available()") and not holds for test, holds in tests)
+
+
+def _is_for_several(call: Call, model: Model) -> bool:
+    """`if len(devices) > 1:` around a wrapper for `devices`, of which there is but one as the program stands."""
+    devices = call.argument("device_ids", 1).node
+    count = f"len({model.code(devices)})" if devices is not None else ""
+    return any(
+        test in (f"{count} > 1", f"{count} >= 2") and holds for test, holds in conditions(model, call.node).items()
+    )
 
 
 def _derived_elsewhere(call: Call, model: Model) -> str | None:

@@ -24,7 +24,7 @@ def counts_epochs(loop: Loop, model: Model) -> bool:
     if isinstance(loop.node, cst.While):
         return True
     is_counted = loop.iterates.ref == "builtins.range" or element_of(loop.iterates).kind is Kind.NUMBER
-    return is_counted and not _runs_once(loop, model)
+    return is_counted and not _runs_once(loop, model) and not _is_over_entries(loop, model)
 
 
 def _runs_once(loop: Loop, model: Model) -> bool:
@@ -35,3 +35,9 @@ def _runs_once(loop: Loop, model: Model) -> bool:
             if 0 < len(numbers) < 3 and len(numbers) == len(bounds):
                 return len(range(*numbers)) < 2
     return False
+
+
+def _is_over_entries(loop: Loop, model: Model) -> bool:
+    """`range(len(folds))`"""
+    nodes = walk(loop.iterable) if loop.iterable is not None else ()
+    return any(isinstance(node, cst.Call) and model.call(node).callee == "builtins.len" for node in nodes)

@@ -147,8 +147,8 @@ def memory(node: cst.BaseExpression | None, model: Model, wrappers: frozenset[cs
     """Where the samples of a dataset are. Of a dataset that is one of several, or made of them, all must agree, but for
     few that lie in memory. In `data = Part(data)` of a loop, what is wrapped may be a wrapper once more, of which
     nothing new is learnt."""
-    if node is None:
-        return Memory.UNKNOWN
+    if node is None or _is_stretch(node, model):
+        return Memory.UNKNOWN if node is None else Memory.HELD
     sources = [source for source in leaves(node, model) if source not in wrappers]
     places = [_memory(source, model, wrappers) for source in sources] or [Memory.UNKNOWN]
     found = set(places)
@@ -167,6 +167,16 @@ def _is_one_of(sources: list[cst.CSTNode], node: cst.BaseExpression, model: Mode
     """Whether a dataset is one of several, as different branches make them, and is not made of several, nor taken out
     of them."""
     return not isinstance(node, cst.Subscript) and set(sources) <= set(_sources(node, model))
+
+
+def _is_stretch(node: cst.BaseExpression, model: Model) -> bool:
+    """`samples[a:b]`, which lists and arrays have, but no dataset of torch; also under a name of its own."""
+    binding = model.binding(node) if isinstance(node, cst.Name) else None
+    cut = [write.value for write in binding.writes] if binding is not None else [node]
+    return bool(cut) and all(
+        isinstance(part, cst.Subscript) and any(isinstance(element.slice, cst.Slice) for element in part.slice)
+        for part in cut
+    )
 
 
 def returns_tensors(function: Function, model: Model) -> bool:

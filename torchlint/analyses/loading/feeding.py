@@ -22,7 +22,7 @@ from torchlint.analyses.loops.trial_loops import is_trial
 from torchlint.finding import Confidence
 from torchlint.semantics.class_bodies import is_placeholder
 from torchlint.semantics.dataflow import parameter_of_function
-from torchlint.semantics.tree import arms, last_name, walk
+from torchlint.semantics.tree import arms, is_name, last_name, walk
 from torchlint.semantics.values import Kind, Place, Value
 from torchlint.semantics.vocabulary import makes_pipeline
 
@@ -48,7 +48,7 @@ def reach(loader: Loader) -> Confidence | None:
     if any(repeats(call) or _takes_loader(call, loader) for call in _handed_to(loader)):
         return None if _may_hold_device_tensors(loader) else Confidence.LIKELY
     if (_is_returned(loader) or _is_kept_for_others(loader)) and _are_copied_by_others(loader.model):
-        return Confidence.LIKELY
+        return None if _is_dropped(loader) else Confidence.LIKELY
     return None
 
 
@@ -124,7 +124,7 @@ def _is_returned(loader: Loader) -> bool:
     it to, beside other things to draw from."""
     model, function = loader.model, loader.site.function
     drawn = (loop for loop in _loops_from(loader) if _draws(loop, loader))
-    if function.is_module or not all(map(_may_draw_from_another, drawn)):
+    if function.is_module or not all(map(_may_draw_from_another, drawn)) or not _is_used(function, model):
         return False
     drawn_from = (node.value.item for node in function.yields if isinstance(node.value, cst.From))
     handed_out = (*(node.value for node in function.returns), *drawn_from)
@@ -136,6 +136,35 @@ def _may_draw_from_another(loop: Loop) -> bool:
     return bool(loop.function.foreign_callers) and loop.iterates.kind is not Kind.LOADER and not loop.is_comprehension
 
 
+def _is_dropped(loader: Loader) -> bool:
+    """Whether all files that get the loader as one of several, from the function that builds it, never name it again:
+    `train, test, rest = get_loaders()`. One that gets more or fewer means another function of that name."""
+    model, function = loader.model, loader.site.function
+    returned = function.returns[0].value if len(function.returns) == 1 else None
+    if not isinstance(returned, cst.Tuple) or function.callers or function.cls is not None:
+        return False
+    places = [at for at, part in enumerate(returned.elements) if _holds(model.value(part.value), loader)]
+    calls = re.compile(rf"(?<!def )\b{function.name}\(")
+    texts = [source.text for source in model.companions() if calls.search(source.text)]
+    taken = [(text, _taken_apart(text, function.name), len(calls.findall(text))) for text in texts]
+    meant = [each for each in taken if len(each[1]) < each[2] or {*map(len, each[1])} == {len(returned.elements)}]
+    return (
+        len(places) == 1
+        and bool(meant)
+        and all(len(parts) == count and _are_named_once(text, parts, *places) for text, parts, count in meant)
+    )
+
+
+def _taken_apart(text: str, function: str) -> list[list[str]]:
+    """The names that code gives the parts of what each call of a function returns."""
+    unpacked = rf"^[ \t]*(\w+(?:[ \t]*,[ \t]*\w+)+)[ \t]*=[ \t]*(?:\w+\.)?{function}\("
+    return [re.split(r"[ \t]*,[ \t]*", names) for names in re.findall(unpacked, text, re.MULTILINE)]
+
+
+def _are_named_once(text: str, parts: list[list[str]], place: int) -> bool:
+    return all(len(re.findall(rf"\b{names[place]}\b", text)) == len(parts) for names in parts)
+
+
 def _is_kept_for_others(loader: Loader) -> bool:
     """Whether an object keeps the loader as an attribute that others get: from a method, or by its name."""
     model, function = loader.model, loader.site.function
@@ -143,6 +172,18 @@ def _is_kept_for_others(loader: Loader) -> bool:
         return False
     given = (node.value for method in function.cls.methods.values() for node in method.returns)
     return any(node is not None and _holds(model.value(node), loader) for node in given)
+
+
+def _is_used(function: Function, model: Model) -> bool:
+    """Whether a function is named in this file or in those that may get something from it."""
+    if (
+        function.callers
+        or function.passed_around
+        or function.cls is not None
+        or function.parent is not model.functions[0]
+    ):
+        return True
+    return any(function.name in source.text for source in model.companions())
 
 
 def _draws(loop: Loop, loader: Loader) -> bool:
@@ -253,7 +294,9 @@ def _handed_to(loader: Loader) -> Iterator[Call]:
             continue
         values = [model.value(arg.value) for arg in call.arguments]
         is_given = any(_comes_from(loader, value) or _is_made_with(loader, value) for value in values)
-        if is_given and (_is_accelerated(call, model) or _is_copied_elsewhere(call, model)):
+        if is_given and (
+            _is_accelerated(call, model) or _is_copied_elsewhere(call, model) or _is_copied_by_heirs(call, model)
+        ):
             yield call
 
 
@@ -286,6 +329,20 @@ def _copies_one_of(given: Sequence[Binding | None], call: Call, model: Model) ->
     """Whether a call copies to an accelerator what a function was given, or a view of it: `x.t().cuda()`."""
     copied = root(model, call.receiver) if call.receiver is not None and moves_to_accelerator(call, model) else None
     return copied is not None and copied in given
+
+
+def _is_copied_by_heirs(call: Call, model: Model) -> bool:
+    """Whether a method that a class leaves to those that derive from it in other files copies what it is given."""
+    cls = call.function.cls
+    if cls is None or not is_name(call.receiver, call.function.own_name):
+        return False
+    heirs = re.compile(rf"^class \w+\(.*\b{cls.name}\b", re.MULTILINE)
+    taken = re.compile(rf"^[ \t]+def {call.method}\(\s*self\s*,\s*(\w+)", re.MULTILINE)
+    return any(
+        copies_batches(source.text, drawn={match[1] for match in taken.finditer(source.text)})
+        for source in model.users()
+        if heirs.search(source.text) and taken.search(source.text)
+    )
 
 
 def holds_arrays(loader: Loader) -> bool:

@@ -31,7 +31,7 @@ def hands_arguments_on(call: Call) -> bool:
     return taken == [(star, value.value if isinstance(value, cst.Name) else None) for star, value in given]
 
 
-def passes_batches_on(cls: Class) -> bool:
+def yields_batches(cls: Class) -> bool:
     """Whether iterating over an object of the class yields the batches that its base class draws, as they are."""
     method = cls.methods.get("__iter__")
     if method is None:

@@ -20,12 +20,7 @@ from torchlint.analyses.loading.datasets import (
     returns_tensors,
 )
 from torchlint.analyses.loading.listed_samples import listed_samples
-from torchlint.analyses.loading.loader_subclasses import (
-    constructor,
-    hands_arguments_on,
-    keeps_iterator,
-    passes_batches_on,
-)
+from torchlint.analyses.loading.loader_subclasses import constructor, hands_arguments_on, keeps_iterator, yields_batches
 from torchlint.analyses.loading.text_encoding import encodes_text
 from torchlint.analyses.once import once, once_for_each
 from torchlint.semantics.entities import Argument, ArgumentState
@@ -290,7 +285,7 @@ def _built(model: Model) -> Iterator[Loader]:
                 yield from _partial(call, name, model)
     for cls in model.classes:
         name = next((base for base in cls.bases if base in CLASSES), None)
-        if name is not None and passes_batches_on(cls):
+        if name is not None and yields_batches(cls):
             yield from _subclass(cls, name, model)
     yield from _of_foreign_subclasses(model)
 
@@ -336,7 +331,7 @@ def _of_foreign_subclasses(model: Model) -> Iterator[Loader]:
 def _plain_base(cls: Class) -> str | None:
     """The loader that a class is made of without a change of its options; None where it makes one."""
     name = next((base for base in cls.bases if base in CLASSES), None)
-    if name is None or not passes_batches_on(cls):
+    if name is None or not yields_batches(cls):
         return None
     made = constructor(cls)
     if made is None:
@@ -358,8 +353,14 @@ def _is_out_of_scope(loader: Loader) -> bool:
         _is_test_function(loader.site.function)
         or is_for_host(loader.site.node, loader.model)
         or _yields_indices(loader)
+        or _yields_nothing(loader)
         or (loader.is_pinned is not True and _supplies_accelerator(loader))  # pinning raises for tensors of a GPU
     )
+
+
+def _yields_nothing(loader: Loader) -> bool:
+    """`DataLoader([])`, which stands for no loader."""
+    return isinstance(node := loader.dataset().node, cst.List) and not node.elements
 
 
 def _is_test_function(function: Function) -> bool:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
-from torchlint.analyses.loading.loader_subclasses import constructor, passes_batches_on
+from torchlint.analyses.loading.loader_subclasses import constructor, yields_batches
 from torchlint.semantics.dataflow import parameter_of_function
 from torchlint.semantics.signatures import Signature
 from torchlint.semantics.values import Kind
@@ -43,7 +43,7 @@ def own_samplers(model: Model) -> Iterator[tuple[Call, Call]]:
     `super().__init__` that gets it."""
     for cls in model.classes:
         built = constructor(cls) if any(base in _LOADERS for part in cls.lineage() for base in part.bases) else None
-        given = built.argument("sampler", 3) if built is not None and passes_batches_on(cls) else None
+        given = built.argument("sampler", 3) if built is not None and yields_batches(cls) else None
         if built is None or given is None or not given.given:
             continue
         made = (model.call(origin) for origin in given.value.origins if isinstance(origin, cst.Call))

@@ -404,12 +404,17 @@ def _may_be_told(kept: tuple[Call, ...], model: Model) -> bool:
     """Whether `set_epoch` may reach a sampler, or the loader that has it: here, through an alias, or in code that gets
     hold of either."""
     for call in model.calls:
-        if call.method == "set_epoch":
+        if call.method == "set_epoch" or _writes_attribute(call):
             if not _is_other_sampler(call, kept, model):
                 return True
         elif call.target is None and _is_handed(call, kept, model) and not _keeps_hands_off(call, kept, model):
             return True
     return "set_epoch" in _strings(model) or any(_leaves_file(made, model) for made in kept)
+
+
+def _writes_attribute(call: Call) -> bool:
+    """`sampler.__setattr__(name, epoch)`, where the name may be that of the epoch."""
+    return call.method == "__setattr__" and call.argument("name", 0).value.constant in (None, "epoch")
 
 
 def _is_other_sampler(call: Call, kept: tuple[Call, ...], model: Model) -> bool:

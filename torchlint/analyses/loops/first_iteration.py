@@ -15,9 +15,13 @@ if TYPE_CHECKING:
 
 
 def ends_at_once(loop: Loop) -> bool:
-    """`for x, y in loader: ...; break` looks at the first batch only, as does one that ends the program."""
-    last = loop.body[-1] if loop.body else None
-    ends = _leaves(last) or _exits(loop, last)
+    """`for x, y in loader: ...; break` looks at the first batch only, as does one that ends the program, and one that
+    begins with `if shown == 1: break`."""
+    first, last = (loop.body[0], loop.body[-1]) if loop.body else (None, None)
+    if isinstance(first, cst.If) and _leaves(first.body) and _counts_one(first.test):
+        ends = first.orelse is None
+    else:
+        ends = _leaves(last) or _exits(loop, last)
     return ends and not any(isinstance(node, cst.Continue) for node in _own_statements(loop.body))
 
 
@@ -35,6 +39,16 @@ def _leaves(part: cst.CSTNode | None) -> bool:
         part = part.body[-1] if part.body else None
     ends = (cst.Break, cst.Return, cst.Raise)
     return isinstance(part, (cst.SimpleStatementLine, cst.SimpleStatementSuite)) and isinstance(part.body[-1], ends)
+
+
+def _counts_one(test: cst.BaseExpression) -> bool:
+    """`shown == 1`, `i > 0`"""
+    match test:
+        case cst.Comparison(left=cst.Name(), comparisons=[cst.ComparisonTarget(operator=how, comparator=limit)]):
+            is_reached = isinstance(how, (cst.Equal, cst.GreaterThanEqual))
+            rest = {1: is_reached, 0: isinstance(how, cst.GreaterThan)}
+            return isinstance(limit, cst.Integer) and rest.get(limit.evaluated_value, False)
+    return False
 
 
 def _own_statements(nodes: Sequence[cst.CSTNode]) -> Iterator[cst.CSTNode]:

@@ -11,10 +11,10 @@ import libcst as cst
 
 from torchlint.analyses.devices.moves import moves_to_accelerator
 from torchlint.analyses.loops.step_cycle import changes
-from torchlint.semantics.dataflow import text
+from torchlint.semantics.dataflow import parameter_of_function, text
 from torchlint.semantics.entities import Binding, Call, Function, Guard, Loop, Role, Write
 from torchlint.semantics.guards import conjuncts
-from torchlint.semantics.tree import last_name
+from torchlint.semantics.tree import last_name, walk
 from torchlint.semantics.values import Kind, Place
 from torchlint.semantics.vocabulary import is_loss_module, is_parameter_free
 
@@ -308,7 +308,29 @@ def _is_sweep(model: Model, loop: Loop) -> bool:
             return True
         if call.method in _OF_MODULES and call.receiver is not None and _is_made_in(loop, call.receiver, model):
             return True
-    return False
+    return _drops_network(model, loop)
+
+
+def _drops_network(model: Model, loop: Loop) -> bool:
+    """Whether an iteration deletes what it has made and let a function run as a network: `del net`."""
+    deleted = (node for line in loop.body for node in walk(line) if isinstance(node, cst.Del))
+    dropped = {model.binding(name) for node in deleted for name in walk(node.target) if isinstance(name, cst.Name)}
+    handed = (
+        (call.target, parameter_of_function(call, call.target, arg))
+        for call in loop.calls
+        for arg in call.arguments
+        if call.target is not None and model.binding(arg.value) in dropped - {None}
+    )
+    return any(
+        parameter is not None and any(parameter in _run_by(model, inner) for inner in function.calls)
+        for function, parameter in handed
+    )
+
+
+def _run_by(model: Model, call: Call) -> tuple[Binding | None, ...]:
+    """`net` of `net(x)` and of `net.forward_features(x)`."""
+    is_method = call.receiver is not None and (call.method or "").startswith("forward")
+    return model.binding(call.node.func), model.binding(call.receiver) if is_method and call.receiver else None
 
 
 def _is_made_in(loop: Loop, module: cst.BaseExpression, model: Model) -> bool:

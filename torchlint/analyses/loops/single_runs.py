@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import libcst as cst
 
 from torchlint.analyses.conditions import normal
+from torchlint.analyses.first_values import asks_for_marker
 from torchlint.semantics.dataflow import text
 from torchlint.semantics.entities import Guard
 
@@ -15,9 +16,12 @@ if TYPE_CHECKING:
 
 
 def runs_once(model: Model, guard: Guard) -> bool:
-    """`if mean is None: mean = loss.item()`, `if mean == 0:` and `if first: first = False`."""
+    """`if mean is None: mean = loss.item()`, `if mean == 0:`, `if mean < 0:` of what begins as -1, and
+    `if first: first = False`."""
     if guard.test is None or not isinstance(guard.node, cst.If):
         return False
+    if isinstance(guard.test, cst.Comparison) and asks_for_marker(model, guard.test, guard.test.left):
+        return guard.branch == "body"
     name, is_there = normal(guard.test)
     if (start := _compared_with_zero(guard.test)) is not None:
         name, is_there = start, False

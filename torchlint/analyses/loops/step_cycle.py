@@ -116,6 +116,8 @@ def _cycle(step: Call, known: _Resets, model: Model) -> Cycle | None:
         regions = [_region(closure.calls, [closure], None)]
     else:
         regions = [_region_of_loop(model, loop) for loop in _repeating(step, [optimizer], model)]
+        if not regions and _is_called_per_batch(step.function):
+            regions = [_region(step.function.calls, [step.function], None)]
     reached = {_reached(region, step, optimizer, known, model) for region in regions}
     backward = _backward(step, model.in_order(regions[0].calls)) if regions else None
     if len(reached) != 1 or (found := reached.pop()) is None or backward is None:
@@ -145,7 +147,7 @@ def _reached(
     if not inside:
         return Reached.OUTSIDE if known.by_place else Reached.NOWHERE
     modules = modules_of_optimizer(optimizer, model)
-    if all(reset.spares(modules) for reset in inside):
+    if all(reset.spares(modules) or _is_of_sibling(reset, optimizer, model) for reset in inside):
         return Reached.OTHERS
     loop = region.loop
     always = loop is not None and step.function is loop.function and not model.guards(step.node, loop)
@@ -176,6 +178,20 @@ def _is_engine(step: Call, optimizer: cst.BaseExpression, model: Model) -> bool:
 def _run_backward(model: Model) -> frozenset[str]:
     """The expressions on which `backward` is called."""
     return frozenset(text(call.receiver) for call in model.calls_to(".backward") if call.receiver is not None)
+
+
+def _is_of_sibling(reset: Reset, optimizer: cst.BaseExpression, model: Model) -> bool:
+    """Whether a reset is that of the other optimizer in `opt_g, opt_d = self.optimizers()`; in `net, opt = build()` it
+    is that of its network."""
+    match reset.node:
+        case cst.Call(func=cst.Attribute(value=other)) if model.value(other).kind is not Kind.MODULE:
+            mine, theirs = model.binding(optimizer), model.binding(other)
+        case _:
+            return False
+    if mine is None or theirs is None or mine is theirs or len(mine.writes) != 1 or len(theirs.writes) != 1:
+        return False
+    (first,), (second,) = mine.writes, theirs.writes
+    return first.unpacked and second.unpacked and first.statement is second.statement
 
 
 def _is_torch_optimizer(origin: cst.CSTNode, model: Model) -> bool:
@@ -221,6 +237,11 @@ def _is_handed_out(value: cst.BaseExpression | None, model: Model) -> bool:
 
 
 # -- what is repeated
+
+
+def _is_called_per_batch(function: Function) -> bool:
+    """Whether a framework calls a method for each batch, one that runs its own backward passes."""
+    return function.cls is not None and function.cls.is_lightning and function.name == "training_step"
 
 
 def _repeating(call: Call, carriers: list[cst.BaseExpression], model: Model, depth: int = 0) -> list[Loop]:

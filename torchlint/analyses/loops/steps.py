@@ -19,7 +19,7 @@ from torchlint.semantics.dataflow import unfilled_default, upstream
 from torchlint.semantics.entities import Function, Guard, Loop, Role, Write
 from torchlint.semantics.guards import conjuncts
 from torchlint.semantics.roles import yields_batches
-from torchlint.semantics.tree import is_name
+from torchlint.semantics.tree import is_name, walk
 from torchlint.semantics.values import Kind, Value
 
 if TYPE_CHECKING:
@@ -146,7 +146,9 @@ def is_gated(model: Model, node: cst.CSTNode, loop: Loop | None) -> bool:
     if any(_is_switched_off(model, guard) for guard in guards):
         return True
     gates = (guard for guard in guards if guard.kind in _GATES)
-    return any(not _trains(model, guard) and not is_the_rest(guard) for guard in gates)
+    return any(not _trains(model, guard) and not is_the_rest(guard) for guard in gates) or any(
+        _is_of_skipped(model, guard) for guard in guards
+    )
 
 
 def _is_switched_off(model: Model, guard: Guard) -> bool:
@@ -373,6 +375,16 @@ def _part_at(model: Model, index: cst.CSTNode) -> cst.CSTNode | None:
     """`x[i]` of `i`."""
     above = model.parent(model.parent(index) or index)
     return model.parent(above) if isinstance(above, cst.SubscriptElement) else None
+
+
+def _is_of_skipped(model: Model, guard: Guard) -> bool:
+    """The branch for batches whose loss is found to be of no use, where the other one trains."""
+    if not isinstance(guard.node, cst.If) or not isinstance(guard.node.orelse, cst.Else):
+        return False
+    branches = guard.node.body, guard.node.orelse
+    own, other = branches if guard.branch == "body" else branches[::-1]
+    asks = any(isinstance(node, cst.Call) and model.call(node).method == "item" for node in walk(guard.node.test))
+    return asks and bool(model.effects(other).backward) and not model.effects(own).backward
 
 
 def _trains(model: Model, guard: Guard) -> bool:

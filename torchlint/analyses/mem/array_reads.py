@@ -18,10 +18,16 @@ _KEEPING_GRAPH = frozenset(
 )
 
 
+# Functions that a tensor with a graph cannot be given, and that make a tensor of what a method returned otherwise.
+_TAKING_ARRAYS = frozenset({"torch.from_numpy", "numpy.array", "numpy.asarray"})
+_MAKING_TENSORS = frozenset({"torch.Tensor", "torch.FloatTensor", "torch.LongTensor"})
+
+
 def is_read_as_array(model: Model, value: cst.CSTNode) -> bool:
-    """Whether `numpy()` is called on a value, or on a variable that holds nothing without its graph, undetached."""
+    """Whether `numpy()` is called on a value, or on a variable that holds nothing without its graph, undetached; or
+    whether it is given to a function that takes arrays."""
     end, is_array = _becomes(model, value)
-    if is_array:
+    if is_array or _is_given_as_array(model, end, value):
         return True
     assign = model.parent(end)
     if not isinstance(assign, cst.Assign) or len(assign.targets) != 1:
@@ -39,6 +45,17 @@ def _is_array(model: Model, binding: Binding | None, made: cst.CSTNode) -> bool:
     ):
         return False
     return any(_becomes(model, read)[1] for read in binding.reads)
+
+
+def _is_given_as_array(model: Model, end: cst.CSTNode, value: cst.CSTNode) -> bool:
+    """`np.array(net(x))`, and `torch.Tensor(booster.predict(x))`, of a model that is no network."""
+    argument = model.parent(end)
+    taker = model.parent(argument) if isinstance(argument, cst.Arg) else None
+    if not isinstance(taker, cst.Call) or taker.args[0] is not argument:
+        return False
+    callee = model.call(taker).callee or ""
+    is_method = isinstance(value, cst.Call) and model.call(value).method not in (None, "forward")
+    return callee in _TAKING_ARRAYS or (is_method and callee in _MAKING_TENSORS)
 
 
 def _is_made_of(model: Model, write: Write, binding: Binding) -> bool:

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 import libcst as cst
 
 from torchlint.analyses.conditions import conditions, exclude
-from torchlint.analyses.single_tensor import carries
-from torchlint.semantics.dataflow import hold_the_same, sources, text, upstream, writes_reaching
+from torchlint.analyses.single_tensor import carries, is_graphless
+from torchlint.semantics.dataflow import hold_the_same, reaches, sources, text, upstream, writes_reaching
 from torchlint.semantics.tree import last_name
 from torchlint.semantics.values import Grad, Kind
 
@@ -36,7 +36,8 @@ def passes_through(model: Model, graph: cst.BaseExpression) -> Iterator[Call]:
     for call in passes:
         if not exclude(here, conditions(model, call.node)):
             source = backpropagated(call)
-            if source is not None and _goes_through(model, source, call.loop, tensors):
+            goes_through = source is not None and _goes_through(model, source, call.loop, tensors)
+            if goes_through and not _is_cut_behind(model, call, graph):
                 yield call
 
 
@@ -57,6 +58,24 @@ def _goes_through(
 def _is_any_of(held: set[Write], seen: Sequence[Write]) -> bool:
     """Whether two reads of a variable can have seen the same write; of one that nothing writes, they have."""
     return not held or not seen or any(write in held for write in seen)
+
+
+def _is_cut_behind(model: Model, call: Call, graph: cst.BaseExpression) -> bool:
+    """`if train: loss.backward(); loss = loss.detach()`: a loss with a graph has not come that way."""
+    binding = model.binding(graph) if isinstance(graph, cst.Name) else None
+    cuts = [write for write in binding.writes if write.kind == "assign"] if binding is not None else []
+    return any(
+        is_graphless(model.value(write.value))
+        and _block(model, write.statement) is _block(model, call.node)
+        and model.span(write.statement)[0] >= model.span(call.node)[1]
+        and reaches(model, binding, write.target, graph)
+        for write in cuts
+        if write.value is not None and binding is not None
+    )
+
+
+def _block(model: Model, node: cst.CSTNode) -> cst.CSTNode | None:
+    return next((outer for outer in model.ancestors(node) if isinstance(outer, cst.BaseSuite)), None)
 
 
 def _tensors(model: Model, graph: cst.BaseExpression) -> dict[Binding, set[Write]]:

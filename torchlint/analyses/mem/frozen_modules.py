@@ -39,8 +39,29 @@ def is_frozen(model: Model, call: Call) -> bool:
     module = root(model, call.node.func)
     if module is not None and _is_switched_off(model, module, text(module_of(call))):
         return True
+    if any(_is_left_out(model, outer, call) for outer in model.ancestors(call.node) if isinstance(outer, cst.With)):
+        return True
     behind = class_of_module(model, call)
     return behind is not None and behind[0].once(_frozen_classes) >= {behind[1].name}
+
+
+def _is_left_out(model: Model, block: cst.With, call: Call) -> bool:
+    """`with RequiresGrad(self.critic): self.target(x)`, of a manager that switches parameters off when it ends: all
+    networks are off that none of them has."""
+    for item in block.items:
+        made = model.call(item.item) if isinstance(item.item, cst.Call) else None
+        behind = model.class_behind(made.callee) if made is not None and made.callee is not None else None
+        leave = behind[1].method("__exit__") if behind is not None else None
+        if made is None or leave is None or not any(map(_switches_off, leave.calls)):
+            continue
+        called, switched = text(module_of(call)), [text(arg.value) for arg in made.arguments]
+        if not any(f"{called}.".startswith(f"{network}.") for network in switched):
+            return True
+    return False
+
+
+def _switches_off(call: Call) -> bool:
+    return call.method == "requires_grad_" and call.argument("requires_grad", 0).value.constant is False
 
 
 def switches_parameters_off(model: Model, call: Call) -> bool:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import libcst as cst
 
 from torchlint.semantics.dataflow import text
+from torchlint.semantics.tree import walk
 
 if TYPE_CHECKING:
     from torchlint.semantics.entities import Loop
@@ -35,3 +36,15 @@ def _behind(model: Model, over: cst.BaseExpression) -> cst.BaseExpression | None
     binding = model.binding(over) if isinstance(over, cst.Name) else None
     write = binding.writes[0] if binding is not None and len(binding.writes) == 1 else None
     return write.value if write is not None and write.kind == "assign" and not write.unpacked else None
+
+
+def has_handful_of_places(model: Model, target: cst.BaseExpression) -> bool:
+    """Whether each name in the index of a place runs over a handful: `outputs["depth", frame]`."""
+    names: list[cst.CSTNode] = []
+    while isinstance(target, cst.Subscript):
+        names += [node for element in target.slice for node in walk(element) if isinstance(node, cst.Name)]
+        target = target.value
+    written = [write for name in names if (binding := model.binding(name)) is not None for write in binding.writes]
+    return bool(written) and all(
+        write.kind == "for" and write.loop is not None and is_over_handful(model, write.loop) for write in written
+    )

@@ -84,6 +84,14 @@ def is_of_network(model: Model, home: Model, method: Function) -> bool:
     return cls is not None and (cls.is_module or model.is_module_class(home.source, cls.qualname))
 
 
+def methods_named(model: Model, call: Call, telling: re.Pattern[str]) -> Iterator[tuple[Model, Function]]:
+    """The methods that a call like `net.forward_adapted(x)` may reach by its name, in those other files of the project
+    whose text has what is looked for in them."""
+    name = call.method or ""
+    if "forward" in name and name != "forward" and call.target is None and call.foreign is None:
+        yield from methods_elsewhere(model, name, set(), telling)
+
+
 def methods_elsewhere(
     model: Model, name: str, keywords: set[str], telling: re.Pattern[str] | None = None
 ) -> Iterator[tuple[Model, Function]]:

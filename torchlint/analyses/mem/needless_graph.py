@@ -31,7 +31,7 @@ from torchlint.analyses.mem.gradients_on_the_way import (
     reached,
     sends_back_for_others,
 )
-from torchlint.analyses.mem.keyword_match import is_of_network, methods_meant, namesakes, passes_that_fit
+from torchlint.analyses.mem.keyword_match import is_of_network, methods_meant, methods_named, namesakes, passes_that_fit
 from torchlint.analyses.mem.network_parts import is_in_constructor, is_network_by_hand
 from torchlint.analyses.mem.recorded_passes import RecordedPasses, is_entered, switches_gradients, takes_gradients
 from torchlint.analyses.mem.state_reads import read_for_state
@@ -146,7 +146,8 @@ class _Finder:
             return True
         meant = methods_meant(self._model, call)
         if (
-            any(takes_gradients(*method) for method in passes_that_fit(self._model, call, _GRADIENTS_TAKEN))
+            any(_decides(*method) for method in meant)
+            or any(takes_gradients(*method) for method in passes_that_fit(self._model, call, _GRADIENTS_TAKEN))
             or may_need_gradients(self._model, call, _GRADIENTS_TAKEN)
             or is_made_to_take_gradients(self._model, call)
         ):
@@ -186,6 +187,8 @@ class _Finder:
             return None
         named = evaluates_by_name(function)
         fate = self._tracer.of_expression(*(call.node for call in forwards))
+        if named and Fate.ESCAPES in fate:
+            fate = self._fate_abroad(function, forwards) or fate
         if is_trained_across(self._model, self._tracer, function):
             return None
         if Fate.BACKWARD in fate or (not named and self._is_better_in_parts(function, forwards)):
@@ -203,6 +206,16 @@ class _Finder:
 
     def _speaks_of_gradients(self, node: cst.CSTNode) -> bool:
         return self._model.once(_has_gradient_words) and _GRADIENT_WORDS.search(text(node)) is not None
+
+    def _fate_abroad(self, function: Function, forwards: Sequence[Call]) -> Fate:
+        """Fate of results that calls in other files get, and nobody else; none where it is not known."""
+        fate = self._tracer.within(function, *(call.node for call in forwards))
+        if Fate.ESCAPES in fate or function.callers or function.passed_around:
+            return Fate.NONE
+        for call in function.foreign_callers:
+            found = self._model.caller(call)
+            fate |= Tracer(found[0]).of_expression(call.node) if found is not None else Fate.ESCAPES
+        return fate if function.foreign_callers else Fate.NONE
 
     def _is_asked_for(self, function: Function, forwards: Sequence[Call], fate: Fate, loops: Sequence[Loop]) -> bool:
         """Whether the name of a function counts. A method of a module may be a part of a pass that others switch."""
@@ -331,7 +344,11 @@ class _Finder:
             return True
         if any(self._hands_over_optimizer(call) for call in effects.opaque):
             return True
-        return any(is_training_call(call) for call in reached(where))
+        return any(is_training_call(call) or self._may_adapt(call) for call in reached(where))
+
+    def _may_adapt(self, call: Call) -> bool:
+        """Whether a pass of an object out of sight may train a part of it first, as some class of the project does."""
+        return any(takes_gradients(*method) for method in methods_named(self._model, call, _GRADIENTS_TAKEN))
 
     def _hands_over_optimizer(self, call: Call) -> bool:
         return any(self._model.value(arg.value).is_(Kind.OPTIMIZER, Kind.SCALER) for arg in call.node.args)
@@ -450,6 +467,12 @@ class _Finder:
 def _comes_from_outside(call: Call) -> bool:
     """Whether a call of a method of a module is none of another module, which may be a part of the same pass."""
     return call.function.cls is None or not call.function.cls.is_module
+
+
+def _decides(model: Model, function: Function) -> bool:
+    """Whether some of the models in it run without gradients, or it takes gradients on the way."""
+    switches = any(inner.is_forward and model.grad_enabled(inner.node) is False for inner in function.calls)
+    return switches or takes_gradients(model, function)
 
 
 def _picks_module(loop: Loop, call: Call) -> bool:

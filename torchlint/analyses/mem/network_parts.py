@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 import libcst as cst
@@ -13,6 +14,8 @@ from torchlint.semantics.values import Kind
 if TYPE_CHECKING:
     from torchlint.semantics.entities import Function
     from torchlint.semantics.model import Model
+
+_PART_OF_CONSTRUCTOR = re.compile(r"__init\w+__")  # `__initv2__`, which `__init__` hands its work to
 
 
 def is_network_by_hand(function: Function, model: Model) -> bool:
@@ -37,4 +40,4 @@ def is_in_constructor(function: Function, model: Model) -> bool:
             return False
         asking = [call.function for call in function.callers]
         return bool(asking) and not function.foreign_callers and all(builds(model, each) for each in asking)
-    return builds(model, function)
+    return _PART_OF_CONSTRUCTOR.fullmatch(function.name) is not None or builds(model, function)

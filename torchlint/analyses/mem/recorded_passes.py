@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
+from torchlint.analyses.compatibility import has_other_autograd
 from torchlint.analyses.fate import Fate, Tracer
 from torchlint.analyses.lifetime import root
 from torchlint.analyses.mem.array_reads import is_read_as_array
@@ -20,7 +21,7 @@ from torchlint.semantics.dataflow import text
 from torchlint.semantics.hints import LOSS_NAMES
 from torchlint.semantics.tree import last_name
 from torchlint.semantics.values import Grad, Kind
-from torchlint.semantics.vocabulary import encodes_texts, module_method
+from torchlint.semantics.vocabulary import class_kind, encodes_texts, module_method
 
 if TYPE_CHECKING:
     from torchlint.semantics.entities import Call, Function, Guard
@@ -36,6 +37,7 @@ _DIFFERENTIATING = re.compile(
     r"(\w+_)?(grad|gradients?|jacobian|hessian|laplacian|divergence)"
 )
 _FILLING = frozenset({"torch.ones", "torch.zeros", "torch.empty", "torch.rand", "torch.randn"})
+_SERVING = frozenset({"inference", "infer", "predict", "transcribe"})
 _DEPTH = 3
 _TRANSFORMERS = re.compile(r"^\s*(from|import)\s+(transformers|peft|unsloth)\b", re.MULTILINE)
 
@@ -83,7 +85,10 @@ class RecordedPasses:
             return False
         if not (call.is_forward or self._hands_on(call) or self._is_cut_off(call) or self._is_volatile_run(call)):
             return False
-        if any(map(_asks_for_other_library, self._model.guards(call.node))):
+        guards = self._model.guards(call.node)
+        if any(_asks_for_other_library(guard) or self._asks_for_other_class(guard, call) for guard in guards):
+            return False
+        if has_other_autograd(self._model) and self._model.value(call.node.func).ref is None:
             return False
         if self._makes_module(call) or self._decides_inside(call) or is_read_as_array(self._model, call.node):
             return False
@@ -98,6 +103,21 @@ class RecordedPasses:
         ):
             return False
         return not is_frozen(self._model, call) and not is_parameter_free_pass(self._model, call)
+
+    def _asks_for_other_class(self, guard: Guard, call: Call) -> bool:
+        """`if isinstance(model, Booster): model.predict(x)`, of a class that is not known to be one of networks."""
+        match guard.test:
+            case cst.Call(func=cst.Name(value="isinstance"), args=[cst.Arg(value=asked), cst.Arg(value=kind)]):
+                pass
+            case _:
+                return False
+        if guard.branch != "body" or call.receiver is None or text(asked) != text(call.receiver):
+            return False
+        dotted = self._model.qualified(kind) or ""
+        if dotted.startswith("torch.") or class_kind(dotted) is Kind.MODULE:
+            return False
+        behind = self._model.class_behind(dotted)
+        return not behind[1].is_module if behind is not None else call.method not in (None, "forward")
 
     def _is_given_no_tensor(self, call: Call) -> bool:
         """Whether an object out of sight, taken for a network, gets an array, or a method of it texts: it makes tensors
@@ -150,16 +170,25 @@ class RecordedPasses:
     def _decides_inside(self, call: Call) -> bool:
         """Whether the function that is called runs its models without gradients by itself, takes gradients, or ends the
         graph, so that it is the one to switch off. `generate` of Hugging Face's models switches it off, and so do
-        `encode` and `predict` of Sentence Transformers.
+        `encode` and `predict` of Sentence Transformers, and what the classes of other packages predict with.
         """
         entered = (self._model, call.target) if call.target is not None else self._model.elsewhere(call)
         entered = entered or _method_behind(self._model, call)
         if encodes_texts(call.receiver_value.ref, call.method):
             return True
         if entered is None:
-            return call.method == "generate" and _TRANSFORMERS.search(self._model.source.text) is not None
+            if call.method == "generate":
+                return _TRANSFORMERS.search(self._model.source.text) is not None
+            return call.method in _SERVING and self._is_of_package(call)
         ends_graph = call.foreign is not None and call.loop is None and call.value.is_(Kind.ARRAY, Kind.NUMBER)
         return ends_graph or switches_gradients(*entered) or _hands_on_switched(*entered) or takes_gradients(*entered)
+
+    def _is_of_package(self, call: Call) -> bool:
+        """Whether the class of an object, or that which `from_pretrained` made it of, is imported and out of sight."""
+        made = self._assigned(call.receiver) if call.receiver is not None else []
+        loaded = [_loaded_class(self._model, node) for node in made]
+        named = (ref for ref in (call.receiver_value.ref, *loaded) if ref)
+        return any("." in ref and self._model.class_behind(ref) is None for ref in named)
 
     def _runs_own_network(self, call: Call) -> bool:
         """Whether a method of a network makes a loss of what it computes itself: `lm.nll_loss(tokens, targets)`."""
@@ -243,6 +272,18 @@ def _method_behind(model: Model, call: Call) -> tuple[Model, Function] | None:
     behind = model.class_behind(ref) if ref is not None and call.method is not None else None
     method = behind[1].method(call.method or "") if behind is not None else None
     return (behind[0], method) if behind is not None and method is not None else None
+
+
+def _loaded_class(model: Model, made: cst.BaseExpression) -> str | None:
+    """`pkg.Net` of `pkg.Net.from_pretrained("large").to(device)`."""
+    while isinstance(made, cst.Call):
+        call = model.call(made)
+        if call.method == "from_pretrained":
+            return (call.callee or "").removesuffix(".from_pretrained")
+        if call.receiver is None:
+            return None
+        made = call.receiver
+    return None
 
 
 def _is_text(value: Value) -> bool:

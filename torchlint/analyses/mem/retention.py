@@ -14,8 +14,9 @@ from torchlint.analyses.evaluation_names import is_over_loader
 from torchlint.analyses.fate import Fate, Tracer, fate_of
 from torchlint.analyses.lifetime import Lifetime, lifetime, of_comprehension, resets, root
 from torchlint.analyses.mem.backward_pass import freeing_passes
+from torchlint.analyses.mem.chosen_gradients import comes_without_graph
 from torchlint.analyses.mem.graphs import carriers, depends_on_forward, is_freed_inside, returned_by
-from torchlint.analyses.mem.handful import is_over_handful
+from torchlint.analyses.mem.handful import has_handful_of_places, is_over_handful
 from torchlint.analyses.mem.keepers import Keeper, is_given_back, keepers, parameters_in
 from torchlint.analyses.mem.keeping import COLLECTIONS, Keeping, Way, keepings
 from torchlint.analyses.mem.needless_graph import evaluations
@@ -79,7 +80,7 @@ def _retentions(model: Model) -> list[Retention]:
 
 
 def _has_no_graph(graph: cst.BaseExpression, model: Model) -> bool:
-    return _is_leaf(graph, model) or _is_index(graph, model)
+    return _is_leaf(graph, model) or comes_without_graph(model, graph) or _is_index(graph, model)
 
 
 def _is_index(graph: cst.BaseExpression, model: Model) -> bool:
@@ -171,11 +172,13 @@ class _Judge:
         self, candidate: Keeping, node: cst.CSTNode, graphs: list[cst.BaseExpression], lives: Lifetime, fate: Fate
     ) -> Iterator[Retention]:
         freed = [self._freed(graph, lives) for graph in graphs]
-        if None in freed or Fate.BACKWARD in fate:
+        if (None in freed and not self._is_never_read(candidate)) or Fate.BACKWARD in fate:
             return
         if _ends_with_batch(lives) or (
             not lives.beyond and all(is_over_handful(self._model, loop) for loop in lives.loops)
         ):
+            return
+        if isinstance(candidate.node, cst.Assign) and has_handful_of_places(self._model, candidate.holder):
             return
         if (all(freed) or isinstance(candidate.kept, COLLECTIONS)) and _is_within_step(self._model, lives):
             return  # unlike a rollout, which keeps all that a network has recorded on the way to an update
@@ -210,6 +213,14 @@ class _Judge:
             and bool(model.effects(guard.node.body).optimizer_steps)
             for guard in innermost
         )
+
+    def _is_never_read(self, candidate: Keeping) -> bool:
+        """Whether a sum is read by nothing but its own next term: kept for nothing, whenever its graph is freed."""
+        holder = root(self._model, candidate.holder)
+        if candidate.way is not Way.SUM or holder is None or holder.shared:
+            return False
+        is_read = any(candidate.node not in self._model.ancestors(read) for read in holder.reads)
+        return not is_read and not self._is_held_by_others(candidate)
 
     def _is_held_by_others(self, candidate: Keeping) -> bool:
         """Whether `total += loss` may change a tensor that came in, or lies elsewhere under another name."""

@@ -39,4 +39,14 @@ class InnerFirst:
         """Whether a part of an expression need not run: `trains and net.train()`. What a comprehension goes over has
         something in it, as that of a loop has."""
         inside = takewhile(lambda above: above is not self._model.parent(whole), self._model.ancestors(part))
-        return any(isinstance(above, (cst.IfExp, cst.BooleanOperation)) for above in inside)
+        return any(isinstance(above, (cst.IfExp, cst.BooleanOperation)) or _chooses(above) for above in inside)
+
+
+def _chooses(node: cst.CSTNode) -> bool:
+    """`[... for net in nets if net.training]`"""
+    each = node.for_in if isinstance(node, cst.BaseComp) else None
+    while each is not None:
+        if each.ifs:
+            return True
+        each = each.inner_for_in
+    return False

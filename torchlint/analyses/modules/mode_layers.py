@@ -120,6 +120,8 @@ class _Search:
         if found is None:
             return None
         home, cls = found
+        if _switches_by_itself(home, cls):
+            return None
         own = arguments_of(model, made, home, cls, given) if made is not None else zeros_by_default(home, cls)
         key = cls, frozenset((name, value.kind, value.constant) for name, value in own.items())
         known = home.once(_without_layer)
@@ -145,6 +147,17 @@ class _Search:
                 if layer is not None:
                     return layer
         return None
+
+
+def _switches_by_itself(model: Model, cls: Class) -> bool:
+    """Whether a network goes into a mode by itself in every pass, `def forward(self, x, testing): if testing:
+    self.eval() ...`: the one that it is in before makes no difference."""
+    forward = cls.method("forward")
+    if forward is None or forward.module != model.name:
+        return False
+    calls = [call for call in forward.calls if is_name(call.receiver, forward.own_name)]
+    switches = [call for call in calls if call.method in ("eval", "train")]
+    return len({call.method for call in switches}) > 1 or any(not model.guards(call.node) for call in switches)
 
 
 def _runs_what_is_made_here(model: Model, call: Call) -> bool:
@@ -179,6 +192,18 @@ def _makes(model: Model, origin: cst.CSTNode, dotted: str) -> bool:
     return isinstance(origin, cst.Call) and model.call(origin).callee == dotted
 
 
+def _is_told(model: Model, call: Call) -> bool:
+    """Whether `F.dropout(x, p, training)` gets a parameter of its function, which nobody fills with the mode."""
+    told = call.argument("training", 2).node
+    binding = model.binding(told) if told is not None else None
+    if binding is None or not binding.is_parameter or binding.name not in call.function.params:
+        return False
+    is_bound = call.function.cls is not None and not call.function.is_static
+    place = call.function.params.index(binding.name) - is_bound
+    filled = (caller.argument(binding.name, place).node for caller in call.function.callers)
+    return not any(isinstance(node, cst.Attribute) and node.attr.value == "training" for node in filled)
+
+
 def depends_on_mode(model: Model, call: Call, given: Given) -> bool:
     """Whether a call makes such a layer, or is one, as `F.dropout(x, training=self.training)`."""
     name = call.callee or ""
@@ -186,6 +211,8 @@ def depends_on_mode(model: Model, call: Call, given: Given) -> bool:
         tracked = call.argument("track_running_stats")
         return not (tracked.given and tracked.value.constant is False)
     if _DROPOUTS.fullmatch(name):
+        if ".functional." in name and _is_told(model, call):
+            return False
         return option(model, call, "p", 1 if ".functional." in name else 0, given).constant != 0
     dropout = option(model, call, "dropout", None, given).constant
     if _RECURRENT.fullmatch(name):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Set
 from typing import TYPE_CHECKING
 
@@ -13,6 +14,7 @@ from torchlint.analyses.modules.constructor_options import arguments_of
 from torchlint.analyses.modules.frozen_classes import switches_itself_off
 from torchlint.semantics import torch_api
 from torchlint.semantics.class_bodies import is_placeholder
+from torchlint.semantics.dataflow import text
 from torchlint.semantics.values import Grad, Kind
 from torchlint.semantics.vocabulary import is_parameter_free
 
@@ -25,6 +27,7 @@ if TYPE_CHECKING:
 _AROUND = frozenset({"torch.jit.script", "torch.jit.trace", "torch.nn.Sequential", "torch.nn.DataParallel"})
 _CONTAINERS = ("torch.nn.Sequential", "torch.nn.ModuleList")
 _PLAIN_BASES = ("torch.nn.Module", "abc.ABC", "builtins.object")
+_SWITCHING_ON = re.compile(r"\.requires_grad(_\((?!(requires_grad=)?False)|\s*=(?!=|\s*False))")
 _DEPTH = 4
 _CHAIN = 9
 _REGISTERING = frozenset({"register_parameter", "register_module", "add_module", "__setattr__"})
@@ -49,6 +52,8 @@ def is_parameter_free_pass(model: Model, call: Call) -> bool:
     """Whether a call runs a module, a transform of the data, that has nothing that a graph would lead to."""
     if not call.is_forward:
         return False
+    if _only_runs_such(model, call):
+        return True
     behind = class_of_module(model, call)
     made = model.value(module_of(call)).origins
     if behind is not None:
@@ -58,6 +63,16 @@ def is_parameter_free_pass(model: Model, call: Call) -> bool:
         )
         return has_no_parameters(behind[1], behind[0], call.method if is_built else None)
     return bool(made) and all(_makes_nothing_to_train(model, origin) for origin in made)
+
+
+def _only_runs_such(model: Model, call: Call) -> bool:
+    """Whether a plain function of another file, which a call enters, runs no other modules: `pad(spectrum)`."""
+    entered = model.elsewhere(call) if call.target is None else None
+    if entered is None or entered[1].cls is not None:
+        return False
+    home, function = entered
+    passes = home.effects(function).forwards
+    return bool(passes) and all(inner.function is function and is_parameter_free_pass(home, inner) for inner in passes)
 
 
 def _makes_nothing_to_train(model: Model, made: cst.CSTNode, depth: int = 4) -> bool:
@@ -216,6 +231,8 @@ def _may_hold(
             return not _is_handed_back_free(model.call(value), model, around)
         return attribute.called or bool(others) or any(_is_handed_on(read, model) for read in attribute.reads)
     if known.kind is Kind.MODULE:
+        if known.grad is Grad.DETACHED and any(_is_switched_on(read, known, model) for read in attribute.reads):
+            return True
         return not _is_free(value, known, model, given, around)
     if isinstance(value, cst.Call) and model.call(value).callee == "torch.nn.Parameter":
         return not _is_switched_off(model.call(value))
@@ -229,6 +246,11 @@ def _may_hold(
 def _is_function_by_default(parameter: Binding, model: Model) -> bool:
     default = default_of(parameter.scope_function, parameter.name, model)
     return default is not None and default.kind is Kind.FUNCTION and (default.ref or "").startswith("torch.")
+
+
+def _is_switched_on(read: cst.CSTNode, known: Value, model: Model) -> bool:
+    """`self.table.weight.requires_grad = True`, `for p in self.table.parameters(): p.requires_grad_()`"""
+    return model.value(read).grad is not known.grad or _SWITCHING_ON.search(text(model.statement(read))) is not None
 
 
 def _is_handed_back_free(call: Call, model: Model, around: tuple[str, ...]) -> bool:

@@ -223,7 +223,16 @@ def along_dimension(model: Model, root: Root, trace: Trace) -> Step | None:
     if any(model.value(subject).rank == 1 for subject in trace.subjects.values()):
         return None
     own = (step for step in _of_its_row(root, trace) if not step.inputs.handed_on)
-    return next((step for step in own if _is_along_dimension(step)), None)
+    free = (step for step in own if not _is_of_chosen(model, root, step))
+    return next((step for step in free if _is_along_dimension(step)), None)
+
+
+def _is_of_chosen(model: Model, root: Root, step: Step) -> bool:
+    """Whether an inner loop chooses, as one over the neighbours of a point does, what the row is computed with: all of
+    its results together are far more than those that are asked for."""
+    inner = (axis for axis in step.inputs.axes if axis is not root and isinstance(axis, (cst.For, cst.CompFor)))
+    chosen = (axis.iter for axis in inner if isinstance(axis.iter, cst.Call))
+    return any(model.qualified(call.func) is None and not model.value(call).is_tensor for call in chosen)
 
 
 def _of_its_row(root: Root, trace: Trace) -> list[Step]:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import libcst as cst
 
 from torchlint.analyses.rowwise.nature import is_comparing
+from torchlint.semantics.branches import no_tensors
 from torchlint.semantics.dataflow import parameter_of_function
 from torchlint.semantics.tree import walk, without_subscripts
 from torchlint.semantics.values import Kind
@@ -52,7 +53,7 @@ class Evidence(Flag):
 def evidence(model: Model, reads: Iterable[cst.CSTNode], depth: int = _DEPTH) -> Evidence:
     """What these reads of a variable together say. What may be a list is none that a loop over it is about."""
     found, reads = Evidence.NONE, list(reads)
-    if any(_asks_for_list(model, read) for read in reads):
+    if any(_asks_for_list(model, read) or _is_asserted_no_tensor(model, read) for read in reads):
         return found
     for read in reads:
         found |= _Use(model, read, depth).says()
@@ -75,6 +76,12 @@ def _asks_for_list(model: Model, read: cst.CSTNode) -> bool:
     if not isinstance(classes, cst.BaseExpression):
         return False
     return not _LISTS.isdisjoint(node.value for node in walk(classes) if isinstance(node, cst.Name))
+
+
+def _is_asserted_no_tensor(model: Model, read: cst.CSTNode) -> bool:
+    """`assert not isinstance(x, torch.Tensor)`"""
+    statement = model.small_statement(read)
+    return isinstance(statement, cst.Assert) and any(asked is read for asked in no_tensors(statement.test, True, model))
 
 
 def is_found_to_be_list(model: Model, loop: Loop) -> bool:

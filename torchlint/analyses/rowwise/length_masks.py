@@ -69,7 +69,7 @@ class _Body:
             case cst.Assign(targets=[cst.AssignTarget(target=cst.Name(value=name))], value=value):
                 return self._gives_length(name, value)
             case cst.Assign(targets=[cst.AssignTarget(target=cst.Subscript() as part)], value=value):
-                return self._is_constant(value) and self._fills(part)
+                return (self._is_constant(value) or self._is_same_part(part, value)) and self._fills(part)
             case cst.Expr(value=cst.Call(func=cst.Attribute(value=part, attr=cst.Name(value=name)), args=args)):
                 fills = name == "zero_" or (name == "fill_" and len(args) == 1 and self._is_constant(args[0].value))
                 return fills and self._fills(part)
@@ -87,6 +87,17 @@ class _Body:
             return True
         given = self._model.value(value)
         return given.constant is not None or (given.kind is Kind.NUMBER and not list(self._names(value)))
+
+    def _is_same_part(self, part: cst.Subscript, value: cst.BaseExpression) -> bool:
+        """`kept[i, :n] = x[i, :n]`, of `kept` that was made in the shape of `x`; another may be padded like that."""
+        if not isinstance(value, cst.Subscript) or not isinstance(value.value, cst.Name):
+            return False
+        is_same = len(part.slice) == len(value.slice) and all(
+            one.slice.deep_equals(other.slice) for one, other in zip(part.slice, value.slice)
+        )
+        binding, name = self._model.binding(part.value), value.value.value
+        made = [write.value for write in binding.writes] if binding is not None else []
+        return is_same and bool(made) and all(node is not None and _has_shape_of(name, node) for node in made)
 
     def _fills(self, part: cst.BaseExpression) -> bool:
         """`mask[i, :length]`, `mask[i][length:]`, `mask[i].narrow(0, length, rest)`"""
@@ -122,6 +133,34 @@ class _Body:
 
     def _names(self, node: cst.CSTNode) -> Iterator[cst.Name]:
         return (part for part in walk(node) if isinstance(part, cst.Name))
+
+
+def _has_shape_of(name: str, made: cst.BaseExpression) -> bool:
+    """`torch.zeros_like(x)`, `x.clone()`, `x.data.new(*x.size())`, `torch.zeros(x.shape)` for `x`."""
+    for node in walk(made):
+        match node:
+            case cst.Call(func=cst.Attribute(value=source, attr=cst.Name(value="clone")), args=()):
+                found = _is_named(source, name)
+            case cst.Call(func=cst.Attribute(attr=cst.Name(value=function)), args=[cst.Arg(value=first), *_]):
+                found = _is_named(first, name) if function.endswith("_like") else _is_shape_of(first, name)
+            case _:
+                continue
+        if found:
+            return True
+    return False
+
+
+def _is_shape_of(node: cst.BaseExpression, name: str) -> bool:
+    match node:
+        case cst.Call(func=cst.Attribute(value=source, attr=cst.Name(value="size")), args=()):
+            return _is_named(source, name)
+        case cst.Attribute(value=source, attr=cst.Name(value="shape")):
+            return _is_named(source, name)
+    return False
+
+
+def _is_named(node: cst.BaseExpression, name: str) -> bool:
+    return isinstance(node, cst.Name) and node.value == name
 
 
 def _filled(part: cst.BaseExpression) -> cst.BaseExpression:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import libcst as cst
 
 from torchlint.analyses.loops.steps import is_forward
+from torchlint.semantics.guards import conjuncts
 from torchlint.semantics.values import Place
 from torchlint.semantics.vocabulary import makes_tensor
 
@@ -22,13 +23,18 @@ _PARAMETER = "torch.nn.Parameter"
 
 def only_sets_up(model: Model, loop: Loop) -> bool:
     """Whether a loop without another in it or around it, but for comprehensions, runs in a constructor, in a method
-    that initialises weights or that only constructors call. Loops in loops, over all elements of a table, take their
-    time all the same."""
+    that initialises weights or that only constructors call, or until an attribute is there. Loops in loops, over all
+    elements of a table, take their time all the same."""
     if loop.is_comprehension and loop.parent is not None:
         return only_sets_up(model, loop.parent)
     if loop.parent is not None or any(other.parent is loop and not other.is_comprehension for other in model.loops):
         return False
-    return builds(model, loop.function) or _makes_object(loop.function) or _puts_weights(model, loop.function)
+    return (
+        _makes_what_is_missing(model, loop.node)
+        or builds(model, loop.function)
+        or _makes_object(loop.function)
+        or _puts_weights(model, loop.function)
+    )
 
 
 def builds(model: Model, function: Function) -> bool:
@@ -77,3 +83,16 @@ def _puts_weights(model: Model, function: Function) -> bool:
         return False
     made = (model.parent(call.node) for call in function.calls if call.callee == _PARAMETER and not call.loops())
     return any(isinstance(put, cst.Assign) and isinstance(put.targets[0].target, cst.Attribute) for put in made)
+
+
+def _makes_what_is_missing(model: Model, node: cst.CSTNode) -> bool:
+    """`if not hasattr(self, "identity"): ...`"""
+    return any(
+        isinstance(part, cst.UnaryOperation)
+        and isinstance(part.operator, cst.Not)
+        and isinstance(part.expression, cst.Call)
+        and model.call(part.expression).callee == "builtins.hasattr"
+        for guard in model.guards(node)
+        if guard.test is not None and guard.branch == "body"
+        for part in conjuncts(guard.test)
+    )

@@ -109,6 +109,11 @@ def of_windows(root: Root, trace: Trace) -> str:
     )
 
 
+def of_frames(name: str) -> str:
+    """Of a loop that fills a tensor with windows."""
+    return f"This loop takes windows of `{name}` one by one, for a tensor to be made of them. {_UNFOLD}"
+
+
 def of_draws(trace: Trace) -> str:
     """Of a loop that draws random numbers for each row."""
     subject = next(iter(trace.subjects), None)

@@ -6,6 +6,7 @@ be independent, or where a costly operation in it depends on nothing but the row
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import takewhile
@@ -28,7 +29,9 @@ from torchlint.analyses.rowwise.collecting import (
     is_stacked,
 )
 from torchlint.analyses.rowwise.evidence import is_found_to_be_list, is_list_where
+from torchlint.analyses.rowwise.groups import are_groups
 from torchlint.analyses.rowwise.length_masks import length_mask, of_mask
+from torchlint.analyses.rowwise.moving_windows import windowed_tensor
 from torchlint.analyses.rowwise.names import spelled
 from torchlint.analyses.rowwise.nature import is_report
 from torchlint.analyses.rowwise.restacking import taken_apart
@@ -50,7 +53,7 @@ from torchlint.finding import Confidence
 from torchlint.rule import Fact, Report
 from torchlint.semantics.entities import Role
 from torchlint.semantics.numbering import Numbering
-from torchlint.semantics.tree import walk, without_subscripts
+from torchlint.semantics.tree import last_name, walk, without_subscripts
 from torchlint.semantics.values import Kind
 
 if TYPE_CHECKING:
@@ -60,6 +63,7 @@ if TYPE_CHECKING:
 Root = cst.For | cst.Call | cst.ListComp | cst.GeneratorExp
 
 _FUNCTIONS = (cst.FunctionDef, cst.Lambda)
+_MAKING_SPARSE = re.compile(r"to_sparse(_\w+)?|sparse_\w+_tensor")
 _OTHER_ROLES = (Role.EPOCHS, Role.STEPS, Role.MODULES)
 
 
@@ -67,7 +71,7 @@ _OTHER_ROLES = (Role.EPOCHS, Role.STEPS, Role.MODULES)
 class Work:
     """One loop: the code of the rule it belongs to, and the plan of its rewrite, or what stands in the way of one."""
 
-    root: Root
+    root: Root | cst.While
     code: str
     message: str
     confidence: Confidence
@@ -108,6 +112,8 @@ class _Finder:
 
     def found(self) -> Iterator[Work]:
         for loop in self._model.loops:
+            if isinstance(loop.node, cst.While):
+                yield from self._of_moving_windows(loop, loop.node)
             root = self._root(loop)
             if root is None or any(ancestor in self._taken for ancestor in self._model.ancestors(root)):
                 continue
@@ -135,6 +141,8 @@ class _Finder:
             return None
         if self._nests:
             return None  # rows of a nested tensor have lengths of their own
+        if loop.iterable is not None and _is_sparse(self._model, loop.iterable):
+            return None  # for which torch has few operations, and fewer that broadcast
         if is_compiled(self._model, loop.function) or only_sets_up(self._model, loop):
             return None
         if isinstance(loop.node, cst.For):
@@ -164,6 +172,8 @@ class _Finder:
             return None
         if trace.blocks and self._joins_batches(trace):
             return None
+        if Fault.CHUNKS in trace.faults and are_groups(root, trace):
+            del trace.faults[Fault.CHUNKS]
         final = trace.is_final
         step = None if Fault.CHUNKS in trace.faults else costly.at_once(self._model, root, trace)
         runs_network = step is not None and step.name == "forward"
@@ -180,6 +190,9 @@ class _Finder:
             others = self._drawing, self._selecting, self._windowing
             found = (one(root, trace) for one in others)
             return self._partly(root, trace, reason) or next((work for work in found if work is not None), None)
+        if code == "VEC08" and self._compares_step_by_step(trace):
+            self._taken.add(root)
+            return None
         if step is not None and is_one_of_two_ways(self._model, root, step.node):
             return None
         message = wording.of_loop(self._model, code, root, trace, step)
@@ -239,6 +252,11 @@ class _Finder:
             return None
         return Work(root, "VEC02", of_mask(mask), Confidence.LIKELY, "the lengths may be a list", ())
 
+    def _of_moving_windows(self, loop: Loop, root: cst.While) -> Iterator[Work]:
+        name = windowed_tensor(self._model, self._certainty, root)
+        if name is not None and not is_compiled(self._model, loop.function) and not only_sets_up(self._model, loop):
+            yield Work(root, "VEC01", wording.of_frames(name), Confidence.LIKELY, "windows may overlap", ())
+
     def _of_rows_restacked(self, loop: Loop, root: Root) -> Work | None:
         if not isinstance(root, cst.For) or not taken_apart(self._model, self._certainty, root):
             return None
@@ -291,6 +309,8 @@ class _Finder:
         if any(_is_gathered(kept) and not is_stacked(self._model, kept.node) for kept in appended):
             return False
         if appended and costly.computes(trace.steps) and all(self._is_read_back(kept) for kept in appended):
+            return True
+        if all(_is_listed(kept) for kept in trace.kept):
             return True
         if not trace.faults and costly.runs_layers(self._model, trace.steps):  # a batch has rows as a list has
             return True
@@ -362,6 +382,14 @@ class _Finder:
             return "VEC06"
         return "VEC02" if any(costly.is_sample_work(step) for step in steps) else "VEC01"
 
+    def _compares_step_by_step(self, trace: Trace) -> bool:
+        """Whether a function of the program with a loop of its own, over windows of two sequences perhaps, is what is
+        called for each pair: no broadcast does that."""
+        pairs = (step.node for step in trace.steps if step.pairs)
+        calls = (self._model.call(node) for node in pairs if isinstance(node, cst.Call))
+        entered = (call.target or call.foreign for call in calls)
+        return any(function is not None and function.loops for function in entered)
+
     def _chain(self, root: Root, trace: Trace | None, step: Step | None, code: str = "") -> tuple[Fact, ...]:
         name = costly.subject(trace, code) if trace is not None else None
         if trace is None or name is None:
@@ -374,6 +402,14 @@ class _Finder:
         if kept is not None and step is None:
             facts.append(Fact(kept.node, f"`{kept.name}` keeps the result, and no iteration reads that of another"))
         return tuple(facts)
+
+
+def _is_sparse(model: Model, rows: cst.BaseExpression) -> bool:
+    binding = model.binding(rows)
+    written = [write.value for write in binding.writes] if binding is not None else []
+    return any(
+        isinstance(made, cst.Call) and _MAKING_SPARSE.fullmatch(last_name(made.func)) for made in (rows, *written)
+    )
 
 
 def _is_of_row(kept: Kept, trace: Trace) -> bool:
@@ -391,6 +427,15 @@ def _is_of_row(kept: Kept, trace: Trace) -> bool:
         return trace.picks  # `loss += -out[i][target[i]] * reward[i]`, whatever weighs what the rows pick
     drawn = trace.drawn and kept.value is not None and gathers(kept.value)
     return drawn or _is_gathered(kept) or costly.is_formula(trace.steps) or costly.decomposes(trace.steps)
+
+
+def _is_listed(kept: Kept) -> bool:
+    """`rows.append(x[i].tolist())`, which the list of the whole tensor holds."""
+    match kept.value:
+        case cst.Call(func=cst.Attribute(value=row, attr=cst.Name("tolist")), args=[]):
+            is_whole = isinstance(row, cst.Name) or (isinstance(row, cst.Subscript) and gathers(row))
+            return kept.sink is Sink.APPEND and kept.seen.is_row and isinstance(kept.node, cst.Name) and is_whole
+    return False
 
 
 def _meets_row(kept: Kept, trace: Trace) -> bool:

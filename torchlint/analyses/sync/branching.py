@@ -16,7 +16,7 @@ from torchlint.analyses.sync.host_sizes import becomes_size
 from torchlint.analyses.sync.residence import Residence
 from torchlint.analyses.sync.tallies import is_truth
 from torchlint.semantics.entities import Role
-from torchlint.semantics.values import Kind
+from torchlint.semantics.values import Kind, Place
 
 if TYPE_CHECKING:
     from torchlint.semantics.entities import Loop
@@ -233,8 +233,18 @@ def tensors_asked(model: Model, test: cst.BaseExpression) -> Iterator[cst.BaseEx
             yield from tensors_asked(model, inner)
         case _:
             yield from _number(model, test)
-            if model.value(test).kind is Kind.TENSOR:
+            if model.value(test).kind is Kind.TENSOR or _is_row_of_batch(model, test):
                 yield test
+
+
+def _is_row_of_batch(model: Model, node: cst.BaseExpression) -> bool:
+    """`done[i]` of what a loader has given and `.to(device)` has moved: a number finds a place in tensors alone."""
+    match node:
+        case cst.Subscript(value=whole, slice=[cst.SubscriptElement(slice=cst.Index(value=index))]):
+            value = model.value(whole)
+            is_moved = value.kind is Kind.BATCH and value.place is Place.ACCELERATOR
+            return is_moved and model.value(index).kind is Kind.NUMBER
+    return False
 
 
 def _number(model: Model, node: cst.BaseExpression) -> Iterator[cst.BaseExpression]:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import libcst as cst
 
 from torchlint.analyses.devices.host_calls import HOST_TENSORS
+from torchlint.analyses.loading.collated import is_collated_as_list
 from torchlint.analyses.loops.steps import Step, step_around
 from torchlint.analyses.once import once_for_each
 from torchlint.analyses.rowwise.evidence import Evidence, evidence
@@ -91,6 +92,8 @@ def element_reads(model: Model) -> list[ElementReads]:
                 if step is None or is_own or not residence.may_be_device(tensor, step, is_tensor=True):
                     continue
                 if step.role not in (Role.STEPS, Role.EVALUATION) and may_be_list(model, tensor):
+                    continue
+                if is_collated_as_list(model, tensor):
                     continue
                 known = found[loop, binding or tensor] = ElementReads(tensor, loop, step, is_iterated)
             known.of_rows |= of_row or how == "text" or (is_iterated and isinstance(element, cst.Subscript))

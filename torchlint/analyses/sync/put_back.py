@@ -11,13 +11,15 @@ from torchlint.analyses.loops.steps import Step
 from torchlint.analyses.sync.branching import follows_answer, waiting_step
 from torchlint.analyses.sync.readback import reads
 from torchlint.analyses.sync.residence import Residence
-from torchlint.semantics.dataflow import upstream
+from torchlint.semantics.dataflow import parameter_of_function, upstream
 from torchlint.semantics.values import Kind, Place
 
 if TYPE_CHECKING:
+    from torchlint.semantics.entities import Binding
     from torchlint.semantics.model import Model
 
 _OPERATORS = (cst.Add, cst.Subtract, cst.Multiply, cst.Divide)
+_DEPTH = 2  # functions that hand the number on
 
 
 class PutBack(NamedTuple):
@@ -58,19 +60,35 @@ def _only_meets_tensors(model: Model, number: cst.BaseExpression) -> bool:
             binding = model.binding(name)
             if binding is None or binding.shared or binding.is_global:
                 return False
-            is_one_value = len(binding.writes) == 1 and bool(binding.reads)
-            return is_one_value and all(_meets_tensor(model, read) for read in binding.reads)
-    return _meets_tensor(model, number)
+            return _all_meet_tensors(model, binding, _DEPTH)
+    return _meets_tensor(model, number, _DEPTH)
 
 
-def _meets_tensor(model: Model, number: cst.CSTNode) -> bool:
-    """Also where a constant is added to the number first: `x / (n.item() + 1e-8)`."""
+def _all_meet_tensors(model: Model, binding: Binding, depth: int) -> bool:
+    is_one_value = len(binding.writes) == 1 and bool(binding.reads)
+    return is_one_value and all(_meets_tensor(model, read, depth) for read in binding.reads)
+
+
+def _meets_tensor(model: Model, number: cst.CSTNode, depth: int) -> bool:
+    """Also where a constant is added to the number first: `x / (n.item() + 1e-8)`; and in a function of the project
+    that is given it."""
     parent = model.parent(number)
     while isinstance(parent, cst.BinaryOperation) and isinstance(parent.operator, _OPERATORS):
         other = model.value(parent.right if parent.left is number else parent.left)
         if other.kind is Kind.TENSOR:
-            return other.place is not Place.HOST
+            is_inside = depth < _DEPTH  # others may call that function with tensors of the host
+            return other.place is Place.ACCELERATOR if is_inside else other.place is not Place.HOST
         if other.kind is not Kind.NUMBER:
             return False
         number, parent = parent, model.parent(parent)
-    return False
+    return isinstance(parent, cst.Arg) and depth > 0 and _is_given_to_tensors(model, parent, depth)
+
+
+def _is_given_to_tensors(model: Model, arg: cst.Arg, depth: int) -> bool:
+    site = model.parent(arg)
+    if not isinstance(site, cst.Call):
+        return False
+    call = model.call(site)
+    entered = (model, call.target) if call.target is not None else model.elsewhere(call)
+    parameter = parameter_of_function(call, entered[1], arg) if entered is not None else None
+    return entered is not None and parameter is not None and _all_meet_tensors(entered[0], parameter, depth - 1)

@@ -27,7 +27,7 @@ from torchlint.semantics.frameworks import PLACE
 from torchlint.semantics.transfer import place_named
 from torchlint.semantics.tree import arms, is_name, walk
 from torchlint.semantics.values import Kind, Place, Value
-from torchlint.semantics.vocabulary import GRADIENT_NORMS, is_loss_function, is_reduction, module_method
+from torchlint.semantics.vocabulary import GRADIENT_NORMS, LOADING, is_loss_function, is_reduction, module_method
 
 if TYPE_CHECKING:
     from torchlint.semantics.entities import Argument, Binding, Call, Loop
@@ -69,7 +69,9 @@ class Residence:
             return False
         if self._is_made_of_host_tensors(tensor) or meets_host_tensor(self._model, tensor):
             return False
-        if step.loop is not None and self._stays_on_host(step.loop):
+        if step.loop is not None and (self._makes_its_models(step.loop) or self._stays_on_host(step.loop)):
+            return False
+        if self._loads_its_models(step, tensor):
             return False
         moved = value.place is Place.ACCELERATOR and self._is_moved_on(self._model.function(tensor))
         if step.loop is None or step.role in (Role.STEPS, Role.EVALUATION):
@@ -123,6 +125,8 @@ class Residence:
     def is_made_on_device(self, tensor: cst.BaseExpression, step: Step) -> bool:
         """Whether a loop that runs no model computes the tensor anew, from what this file has moved to a device."""
         if step.loop is None or is_forward_pass(self._model, step.loop.function):
+            return False
+        if self._loads_its_models(step, tensor):
             return False
         if not self._is_moved_on(step.loop.function) or self._stays_on_host(step.loop):
             return False
@@ -277,8 +281,15 @@ class Residence:
         what is on the device, or holds the class that this one derives from."""
         if function not in self._lent:
             self._lent[function] = False
-            self._lent[function] = any(self._gives_model(home, call) for home, call in self._calls_of(function))
+            self._lent[function] = self._derives(function) or any(
+                self._gives_model(home, call) for home, call in self._calls_of(function)
+            )
         return self._lent[function]
+
+    def _derives(self, function: Function) -> bool:
+        names = [name for cls in function.cls.lineage() for name in cls.bases] if function.cls is not None else []
+        found = (self._model.class_behind(name) for name in names if name is not None)
+        return any(behind[0].once(Residence).has_accelerator for behind in found if behind is not None)
 
     def _calls_of(self, function: Function) -> Iterator[tuple[Model, Call]]:
         """Calls of a function, and those that make the object that it is a method of."""
@@ -294,6 +305,21 @@ class Residence:
         given = (home.value(arg.value) for arg in call.arguments)
         has_model = any(v.is_(Kind.MODULE, Kind.UNKNOWN, Kind.INSTANCE) or v.place is Place.ACCELERATOR for v in given)
         return has_model and home.once(Residence).has_accelerator
+
+    def _makes_its_models(self, loop: Loop) -> bool:
+        """Whether each iteration makes all the models that it runs: then it is an experiment, and no batch."""
+        modules = [
+            call.receiver or call.node.func for call in self._model.effects(loop).forwards if loop in call.loops()
+        ]
+        return bool(modules) and all(
+            any(isinstance(made, cst.Call) and loop in self._model.call(made).loops() for made in value.origins)
+            for value in map(self._model.value, modules)
+        )
+
+    def _loads_its_models(self, step: Step, tensor: cst.BaseExpression) -> bool:
+        """Whether a step begins with another network, which it loads: what it computes of that is computed once."""
+        calls = step.loop.calls if step.loop is not None else self._model.function(tensor).calls
+        return any(call.method in LOADING and call.loop is step.loop for call in calls)
 
     def _stays_on_host(self, loop: Loop) -> bool:
         """Whether the function of a loop makes the models that it runs, and neither it nor they say a word of a device,

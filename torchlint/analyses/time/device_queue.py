@@ -283,8 +283,8 @@ class DeviceQueue:
             return stepped.with_work(Work(call.node, is_heavy=False))
         if call.target is not None:
             return state if call.target.is_generator else self._after(self.of_function(call.target), state)
-        if call.alternatives:
-            return self._after_any([self.of_function(function) for function in call.alternatives], state)
+        if handed_in := call.alternatives or self._decorated(call):
+            return self._after_any([self.of_function(function) for function in handed_in], state)
         makes = call.targets_class is not None or words.makes_tensor(call.callee or "")
         if makes or call.is_zero_grad or call.method in _IDLE_METHODS:
             return state
@@ -356,6 +356,14 @@ class DeviceQueue:
         if summary.waits:
             return State(summary.queued, state.waits + summary.waits)
         return state.with_work(summary.queued) if summary.queued is not None else state
+
+    def _decorated(self, call: Call) -> list[Function]:
+        """The functions of this file that a decorator is put on, where a call inside runs what it decorates."""
+        binding = self._model.binding(call.node.func)
+        if binding is None or not binding.is_parameter:
+            return []
+        names = {binding.scope_function.ref, binding.scope_function.qualname}
+        return [function for function in self._model.functions if names.intersection(function.decorators)]
 
     def _after_any(self, summaries: list[State], state: State) -> State:
         """After one function of several, as `fn()` in a helper that times what it gets: the one that waits least."""

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
+from torchlint.analyses.compatibility import has_other_autograd
 from torchlint.analyses.exceptions import is_on_trial
 from torchlint.semantics.dataflow import writes_reaching
 from torchlint.semantics.tree import is_name, walk
@@ -43,6 +44,8 @@ def direct_forwards(model: Model) -> Iterator[Call]:
     """Calls of the `forward` of a module other than one's own or that of a base, where `__call__` is torch's."""
     for call in model.calls_to(".forward"):
         if call.receiver is None or _is_own(call) or _is_new(model, call) or is_on_trial(call.node, model):
+            continue
+        if has_other_autograd(model) and call.receiver_value.ref is None:
             continue
         if call.receiver_value.kind is Kind.MODULE:
             if not (_has_call_of_its_own(model, call) or _may_be_plain(model, call) or _is_of_no_module(model, call)):
