@@ -9,7 +9,7 @@ import libcst as cst
 import pytest
 
 from torchlint.engine import lint
-from torchlint.semantics.account import chain, describe
+from torchlint.semantics.account import chain, describe, of_loop
 from torchlint.semantics.model import Model
 from torchlint.semantics.project import Project
 from torchlint.semantics.values import NONE, UNKNOWN, Grad, Kind, Place, Value
@@ -129,3 +129,16 @@ def test_findings_carry_the_chain_with_its_places() -> None:
         (8, "output"),
         (9, "loss"),
     ]
+
+
+def test_the_first_of_several_backward_passes_is_named_wherever_they_lie_in_memory() -> None:
+    steps = "\n".join(
+        f"def step_{number}(model, x):\n    loss_{number} = model(x).sum()\n    loss_{number}.backward()\n"
+        for number in range(12)
+    )
+    calls = "\n".join(f"    step_{number}(model, x)" for number in range(12))
+    text = f"import torch\n\n{steps}\nmodel = torch.nn.Linear(2, 2).cuda()\nfor x in torch.ones(9, 2):\n{calls}\n"
+    for _ in range(3):
+        model = model_of(text)
+        [loop] = model.loops
+        assert "since it runs `loss_0.backward()`" in of_loop(model, loop)

@@ -172,14 +172,14 @@ class EffectTable:
                     if callee is not function and self._total[function].add(self._entered(callee, may_train)):
                         grown = True
 
-    def _callees(self, calls: Iterable[Call]) -> set[tuple[Function, bool]]:
-        """The functions that are entered, and whether autograd may be on where they are."""
-        found: set[tuple[Function, bool]] = set()
+    def _callees(self, calls: Iterable[Call]) -> dict[tuple[Function, bool], None]:
+        """The functions that are entered, in their order, and whether autograd may be on where they are."""
+        found: dict[tuple[Function, bool], None] = {}
         for call in calls:
             entered = call.passes if call.target is None else [call.target, *call.passes]
             if entered:
                 may_train = call.grad_enabled is not False or not self._keeps_off
-                found.update((function, may_train) for function in entered)
+                found.update(dict.fromkeys((function, may_train) for function in entered))
         return found
 
     def _entered(self, function: Function, may_train: bool) -> Effects:
