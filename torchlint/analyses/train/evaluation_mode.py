@@ -147,25 +147,7 @@ def _is_on_purpose(loop: Loop) -> bool:
 
 def _layer(model: Model, forward: Call) -> str | None:
     layer = mode_layer(model, model.value(forward.node.func))
-    is_beside_the_point = layer is None or comes_to_none(model, forward) or _switches_itself(model, forward)
-    return None if is_beside_the_point else layer
-
-
-def _switches_itself(model: Model, forward: Call) -> bool:
-    """Whether the forward pass of a network of the project puts it into a mode, as an argument tells."""
-    value = model.value(forward.node.func)
-    made = (
-        model.call(origin).callee for origin in value.origins if isinstance(origin, cst.Call) and model.parent(origin)
-    )
-    behind = (model.class_behind(name) for name in (value.ref, *made) if name is not None)
-    methods = [method for found in behind if found is not None and (method := found[1].method("forward")) is not None]
-    return any(
-        call.method in ("eval", "train")
-        and isinstance(call.receiver, cst.Name)
-        and [call.receiver.value] == method.params[:1]
-        for method in methods
-        for call in method.calls
-    )
+    return None if layer is not None and comes_to_none(model, forward) else layer
 
 
 def _phases(model: Model) -> Iterator[Toggle]:
