@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from tests.rules.train.evaluated_networks import KEPT, LOOK_ALIKES, MISSED, SETUP, VARIANTS, WAYS
+from tests.rules.train.evaluated_networks import LOOK_ALIKES, MISSED, SETUP, VARIANTS, WAYS
+from tests.rules.train.switched_networks import KEPT
 from tests.support import findings, fixed, marked
 
 
