@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from tests.support import fixed
 from torchlint.config import Settings
 from torchlint.edits.line_breaking import within_length
 from torchlint.fixing.passes import fix_source
@@ -196,24 +195,13 @@ def test_a_call_that_is_all_that_another_is_given_is_broken_inside() -> None:
     ("front", "after"),
     [
         (
-            "labels, others = torch.ones(known.shape[:2] + (1,)).cuda(), ",
-            'labels, others = torch.ones(known.shape[:2] + (1,), device="cuda"), torch.zeros(\n'
-            '            others_of_it.shape, device="cuda")',
+            "labels, others = torch.ones(known.shape[:2] + (1,), device=known.device), ",
+            "torch.zeros(\n            others_of_it.shape, device=known.device)",
         ),
-        (
-            "labels = ",
-            'labels = torch.zeros(others_of_it.shape, device="cuda")',
-        ),
+        ("labels = ", "torch.zeros(others_of_it.shape, device=known.device)"),
     ],
 )
 def test_no_argument_is_put_far_to_the_right_under_a_single_one(front: str, after: str) -> None:
-    code = f"""\
-import torch
-
-
-class A:
-    def f(self, known, others_of_it):
-        {front}torch.zeros(others_of_it.shape).cuda()
-        return labels
-"""
-    assert after + "\n" in fixed(code, "XFER01", unsafe=True)
+    line = f"        {front}torch.zeros(others_of_it.shape{{device}})\n"
+    made = broken(line.format(device=""), line.format(device=", device=known.device"))
+    assert made == f"        {front}{after}\n"
