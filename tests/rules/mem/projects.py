@@ -19,3 +19,10 @@ def linted(folder: Path, *codes: str, **files: str) -> list[Finding]:
         (folder / f"{name}.py").write_text(dedent(code))
     settings = Settings.selecting(*(codes or ("MEM05", "MEM09")))
     return lint(Source.read(folder / "main.py"), settings, strict=True, project=Project())
+
+
+def found_in(folder: Path, **files: str) -> list[str]:
+    """The lines of `main.py` of such a project where MEM05 is found."""
+    found = linted(folder, "MEM05", **files)
+    source = Source.read(folder / "main.py")
+    return [source.line(finding.line).strip() for finding in found]

@@ -3,26 +3,11 @@
 from __future__ import annotations
 
 from pathlib import Path
-from textwrap import dedent
 
 import pytest
 
+from tests.rules.mem.projects import found_in
 from tests.support import findings
-from torchlint.config import Settings
-from torchlint.engine import lint
-from torchlint.semantics.project import Project
-from torchlint.source import Source
-
-
-def found_in(tmp_path: Path, **files: str) -> list[str]:
-    """The lines of `main` with a finding, in a project of these files."""
-    (tmp_path / "pyproject.toml").touch()
-    for name, code in files.items():
-        (tmp_path / f"{name}.py").write_text(dedent(code).removeprefix("\n"))
-    source = Source.read(tmp_path / "main.py")
-    found = lint(source, Settings.selecting("MEM05"), strict=True, project=Project())
-    return [source.line(finding.line).strip() for finding in found]
-
 
 STEPS = """
     import torch

@@ -1,4 +1,4 @@
-"""TRAIN10: `.data` of objects of other packages, and what is left of an expression without it."""
+"""TRAIN10: `.data` of objects that wrap tensors, and what is left of an expression without it."""
 
 from __future__ import annotations
 
@@ -22,6 +22,29 @@ class Keypoints:
     def data(self):
         return self._points
 """
+MOVED = """\
+from typing import Union
+import torch
+from points import Keypoints
+
+def move(points: Union[torch.Tensor, Keypoints], step):
+    if isinstance(points, torch.Tensor):
+        count = points.size(0)
+        points = step(Keypoints(points.view(-1, 2)))
+        return points.data.view(count, -1, 2)
+    return step(points)
+
+def bias_of(layer):
+    return layer.bias.data.view(-1, 2)
+"""
+
+
+@pytest.mark.parametrize(("property_", "count"), [("@property", 1), ("@staticmethod", 2)])
+def test_data_of_a_class_of_the_project_may_be_the_tensor_that_it_wraps(
+    tmp_path: Path, property_: str, count: int
+) -> None:
+    found = linted(tmp_path, "TRAIN10", points=POINTS.format(property=property_), main=MOVED)
+    assert len(found) == count
 
 
 OF_PACKAGES = """\

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
 
-from tests.rules.mem.projects import linted
 from tests.support import findings, fixed
 
 USED = """\
@@ -383,42 +381,6 @@ class Apply(nn.Module):
 @pytest.mark.parametrize(("key", "count"), [("['h']", 0), ('["h"]', 0), ("[0]", 1)])
 def test_a_dict_that_is_called_data_is_no_tensor(key: str, count: int) -> None:
     assert len(findings(NODES.replace("{key}", key), "TRAIN10")) == count
-
-
-POINTS = """\
-from torch import Tensor
-
-class Keypoints:
-    def __init__(self, points):
-        self._points = points
-
-    {property}
-    def data(self):
-        return self._points
-"""
-MOVED = """\
-from typing import Union
-import torch
-from points import Keypoints
-
-def move(points: Union[torch.Tensor, Keypoints], step):
-    if isinstance(points, torch.Tensor):
-        count = points.size(0)
-        points = step(Keypoints(points.view(-1, 2)))
-        return points.data.view(count, -1, 2)
-    return step(points)
-
-def bias_of(layer):
-    return layer.bias.data.view(-1, 2)
-"""
-
-
-@pytest.mark.parametrize(("property_", "count"), [("@property", 1), ("@staticmethod", 2)])
-def test_data_of_a_class_of_the_project_may_be_the_tensor_that_it_wraps(
-    tmp_path: Path, property_: str, count: int
-) -> None:
-    found = linted(tmp_path, "TRAIN10", points=POINTS.format(property=property_), main=MOVED)
-    assert len(found) == count
 
 
 @pytest.mark.parametrize(("library", "count"), [("from lietorch import SE3\n", 0), ("import scipy\n", 1)])
