@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 from torchlint.fixers.mem._beginning import Beginning, beginning
+from torchlint.fixers.mem._begun_together import begun_together
 
 from torchlint.analyses.exceptions import catches
 from torchlint.analyses.mem.cat_growth import Growth, growths
@@ -30,19 +31,22 @@ _BEGUN = f"{_UNSAFE} With a single iteration the tensor is a copy of the part; w
 def fix(report: Report, model: Model) -> Fix:
     growth: Growth = report.facts
     collected = _collected(model, growth)
-    for other in _growths_beside(model, growth):
-        try:
-            _collected(model, other)
-        except NoFixError as left:
-            raise NoFixError(f"`{other.name}` grows beside it, and cannot be collected: {left}") from left
-    return collected
+    together = _growths_together(model, growth)
+    fixes = [_collected_beside(model, other) if other.call is not growth.call else collected for other in together]
+    return begun_together(model, together, fixes) or collected
 
 
-def _growths_beside(model: Model, growth: Growth) -> list[Growth]:
+def _growths_together(model: Model, growth: Growth) -> list[Growth]:
     """What grows in the same block: two of three tensors that go together would be put together in another way."""
     block = model.parent(model.statement(growth.call))
-    beside = (other for other in growths(model) if model.parent(model.statement(other.call)) is block)
-    return [other for other in beside if other.call is not growth.call]
+    return [other for other in growths(model) if model.parent(model.statement(other.call)) is block]
+
+
+def _collected_beside(model: Model, other: Growth) -> Fix:
+    try:
+        return _collected(model, other)
+    except NoFixError as left:
+        raise NoFixError(f"`{other.name}` grows beside it, and cannot be collected: {left}") from left
 
 
 def _collected(model: Model, growth: Growth) -> Fix:

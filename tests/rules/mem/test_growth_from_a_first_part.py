@@ -341,3 +341,53 @@ def test_tensors_of_one_line_become_lists_of_one_line() -> None:
     assert "u_parts, v_parts = [torch.zeros(0, 3)], [torch.ones(1, 3)]" in after
     for count in (0, 1, 4):
         assert same(called(code, count), called(after, count))
+
+
+def test_a_condition_that_only_begins_several_tensors_goes() -> None:
+    assert fixed(HEAD + NOTHING_BEFORE["two tensors of one condition"], "MEM10", unsafe=True).removeprefix(HEAD) == (
+        "def f(xs):\n    out_parts, other_parts = [], []\n    for x in xs:\n        out_parts.append(x * 2)\n"
+        "        other_parts.append(x)\n    out = torch.cat(out_parts) if out_parts else None\n"
+        "    other = torch.cat(other_parts) if other_parts else None\n    return out if out is None else out + other\n"
+    )
+
+
+@pytest.mark.parametrize(
+    ("line", "other"),
+    [
+        ("other = x\n        else", "other = x + 1\n        else"),
+        ("other = x\n        else", "other = x  # the first\n        else"),
+        ("other = x\n        else", "other = x\n            print(x)\n        else"),
+    ],
+    ids=["another first part", "a comment", "more to do in the first round"],
+)
+def test_a_condition_that_is_there_for_more_stays(line: str, other: str) -> None:
+    before = HEAD + NOTHING_BEFORE["two tensors of one condition"].replace(line, other)
+    after = fixed(before, "MEM10", unsafe=True)
+    assert "if not out_parts:" in after
+    for count in (0, 1, 2, 5):
+        assert same(called(before, count), called(after, count))
+
+
+def test_a_condition_by_which_one_of_several_begins_anew_stays() -> None:
+    before = """\
+import torch
+
+
+def f(xs):
+    out, seen = None, []
+    for k in range(1, 3):
+        other = None
+        for x in xs:
+            if other is None:
+                out = x * k
+                other = x
+            else:
+                out = torch.cat([out, x * k])
+                other = torch.cat([other, x])
+        seen.append(other.sum())
+    return out + torch.stack(seen).sum()
+"""
+    after = fixed(before, "MEM10", unsafe=True)
+    assert "out_parts = [x * k]" in after
+    for count in (1, 2, 5):
+        assert same(called(before, count), called(after, count))
