@@ -165,6 +165,14 @@ def _flag(loader: Loader) -> str | None:
     return next((flag for flag in flags if flag is not None), None)
 
 
+def _needs_cuda(loader: Loader) -> bool:
+    """Whether the batches of all loaders of a function go where nothing but CUDA will do: all say the same."""
+    beside = [each for each in loaders_of(loader.model, loader.site.function) if each.moves]
+    return all(
+        needs_cuda(each.model, each.site.function, [move.call for move in each.moves]) for each in (loader, *beside)
+    )
+
+
 def _condition(loader: Loader, rewriter: Rewriter) -> tuple[str, list[Edit]]:
     """What says at the loader that there is a GPU: a variable of the file, or a question to torch."""
     node = loader.site.node
@@ -174,7 +182,7 @@ def _condition(loader: Loader, rewriter: Rewriter) -> tuple[str, list[Edit]]:
     flag = _flag(loader)
     if flag is not None:
         return flag, []
-    if needs_cuda(loader.model, loader.site.function, calls) or _is_beside_always_pinned(loader):
+    if _needs_cuda(loader) or _is_beside_always_pinned(loader):
         return "True", []
     if chosen_later(loader.model, node):
         raise NoFixError("asking for a GPU there, before `CUDA_VISIBLE_DEVICES` is set, may make the setting void")

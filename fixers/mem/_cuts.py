@@ -11,7 +11,7 @@ import libcst as cst
 
 from torchlint.analyses.data_attribute.chain import Chain, is_single
 from torchlint.analyses.data_attribute.reads import NEW_TENSORS, Use, data_reads
-from torchlint.analyses.evaluation_names import is_over_data
+from torchlint.analyses.evaluation_names import is_held_out, is_over_data
 from torchlint.edits.rewriter import Rewriter
 from torchlint.finding import Edit
 from torchlint.semantics.dataflow import reaches, writes_reaching
@@ -26,7 +26,8 @@ if TYPE_CHECKING:
 
 _OF_GRAPH = re.compile(r"(?i)detach|grad|graph|\bdata\b")
 _LOSSES = re.compile(r"_loss$|cross_entropy|kl_div")
-_SAME = frozenset({"cpu", "squeeze", "float", "contiguous", "view", "reshape"})
+_SAME = frozenset({"cpu", "cuda", "to", "squeeze", "float", "contiguous", "view", "reshape"})
+_CUTS = frozenset({"detach", "data"})
 _NUMBERS = (Use.ELEMENT, Use.CHOICE, Use.NUMBER)
 _MOST_NAMES = 4
 
@@ -161,11 +162,12 @@ def _needless_of_variables(lines: Sequence[cst.BaseStatement], rewriter: Rewrite
         ]
         others = [write.target for write in binding.writes if write.target not in made]
         for read in binding.reads:
-            cut = _cut_off(read, binding, rewriter, model)
+            part = _part(read, binding, model)
+            cut = _cut_off(part, binding, rewriter, model)
             if cut is None or any(reaches(model, binding, target, read) for target in others):
                 continue
             if any(reaches(model, binding, target, read) for target in made):
-                edits += [cut, *_cut_again(read, model)]
+                edits += [cut, *_cut_again(part, model)]
     return [*edits, *_idle_assignments(inside, edits, rewriter, model)]
 
 
@@ -191,12 +193,40 @@ def _is_made(write: Write, model: Model, depth: int = 0) -> bool:
     """Whether a variable gets what a call returns, or a part of it, and not a tensor that is there already and may want
     gradients."""
     if write.kind == "for":
-        loop = model.loop_of(write.statement)
-        return loop is not None and is_over_data(loop)
-    if write.kind != "assign" or depth > _MOST_NAMES or write.value is None:
+        return _is_batch(write, model)
+    value = _assigned(write)
+    if write.kind != "assign" or depth > _MOST_NAMES or value is None:
         return False
-    ways = (write.value.body, write.value.orelse) if isinstance(write.value, cst.IfExp) else (write.value,)
+    ways = (value.body, value.orelse) if isinstance(value, cst.IfExp) else (value,)
     return all(_is_new(value, model, depth) for value in ways)
+
+
+def _assigned(write: Write) -> cst.BaseExpression | None:
+    """What a variable gets, also as one of several: `x.cuda()` of `x, y = x.cuda(), y.cuda()`."""
+    pairs = assigned_pairs(write.statement)
+    return next((value for target, value in pairs if target is write.target), write.value)
+
+
+def _is_batch(write: Write, model: Model) -> bool:
+    """Whether a variable of a loop is a batch of some data, or a part of one."""
+    loop = model.loop_of(write.statement) if write.kind == "for" else None
+    return loop is not None and (is_over_data(loop) or is_held_out(loop))
+
+
+def _part(read: cst.CSTNode, binding: Binding, model: Model) -> cst.CSTNode:
+    """`outputs.logits` around a read of `outputs`, what a network returns, or `batch.label` of a batch: they come
+    without a graph where the whole does."""
+    above = model.parent(read)
+    if not isinstance(above, cst.Attribute) or isinstance(call := model.parent(above), cst.Call) and call.func is above:
+        return read
+    if above.attr.value in _CUTS:
+        return read
+    comes_whole = all(_is_batch(write, model) or _is_result(write.value, model) for write in binding.writes)
+    return above if comes_whole and binding.writes else read
+
+
+def _is_result(node: cst.BaseExpression | None, model: Model) -> bool:
+    return isinstance(node, cst.Call) and model.call(node).is_forward
 
 
 def _is_new(value: cst.BaseExpression, model: Model, depth: int) -> bool:
@@ -207,7 +237,7 @@ def _is_new(value: cst.BaseExpression, model: Model, depth: int) -> bool:
     if isinstance(value, cst.Attribute):
         owner = model.binding(value.value) if isinstance(value.value, cst.Name) else None
         made = [write.value for write in owner.writes] if owner is not None else []
-        return bool(made) and all(isinstance(node, cst.Call) and model.call(node).is_forward for node in made)
+        return bool(made) and all(_is_result(node, model) for node in made)
     binding = model.binding(value) if isinstance(value, cst.Name) else None
     if binding is not None:
         return all(_is_made(other, model, depth + 1) for other in binding.writes)
@@ -260,7 +290,8 @@ def _cut_of(tensor: cst.CSTNode, model: Model) -> cst.Call | cst.Attribute | Non
         case cst.Attribute(attr=cst.Name(value="detach")), cst.Call(args=[]):
             return call
         case cst.Attribute(attr=cst.Name(value="data")), _ if attribute not in model.once(_reads_of_numbers):
-            return attribute
+            is_field = isinstance(tensor, cst.Attribute)  # which may be any object that has `data`
+            return attribute if not is_field or attribute in model.once(_reads_of_tensors) else None
     return None
 
 
@@ -274,6 +305,10 @@ def _reads_of_numbers(model: Model) -> set[cst.Attribute]:
         or "squeeze()" in Chain(model, read.node).before_element
         or (is_single(read.owner) and isinstance(model.parent(read.node), cst.Subscript))
     }
+
+
+def _reads_of_tensors(model: Model) -> set[cst.Attribute]:
+    return {read.node for read in data_reads(model)}
 
 
 def _past_moves(read: cst.CSTNode, model: Model) -> cst.CSTNode:

@@ -106,3 +106,21 @@ def test_parameters_that_are_put_together_carry_a_graph(read: str, grad: Grad) -
 def test_places_and_arrays_have_no_graph(made: str, grad: Grad) -> None:
     model = model_of(f"import torch\ndef f(y):\n    a = {made}\n    return a\n")
     assert value_of(model, "a", "f").grad is grad
+
+
+@pytest.mark.parametrize(
+    ("made", "graph"),
+    [
+        ("x.view(options.count, -1)", Grad.DETACHED),
+        ("x.permute(0, options.first, options.second)", Grad.DETACHED),
+        ("x.repeat(options.count)", Grad.DETACHED),
+        ("x.sum(dim=options.first)", Grad.DETACHED),
+        ("torch.flatten(x, options.first)", Grad.DETACHED),
+        ("x.max(options.first)", Grad.UNKNOWN),
+        ("x.add(options.other)", Grad.UNKNOWN),
+        ("torch.mm(x, options.other)", Grad.UNKNOWN),
+    ],
+)
+def test_sizes_and_dimensions_bring_no_graph(made: str, graph: Grad) -> None:
+    model = model_of(f"import torch\ndef f(options):\n    x = torch.zeros(4, 2)\n    y = {made}\n    return y\n")
+    assert value_of(model, "y", "f").grad is graph

@@ -58,6 +58,14 @@ def torch_function(entry: Entry, given: Arguments, enabled: bool | None) -> Valu
     )
 
 
+# Parameters for what is no tensor that could have a graph: sizes, dimensions and places.
+_NO_TENSORS = frozenset(
+    """
+    index dim dims dim0 dim1 axis0 axis1 size shape sizes repeats dtype start_dim end_dim keepdim chunks split_size
+    """.split()
+)
+
+
 def as_torch_names(given: Arguments) -> Arguments:
     """`x.sum(axis=0, keepdims=True)` as `x.sum(dim=0, keepdim=True)`: torch takes numpy's names too."""
     if torch_api.NUMPY_NAMES.keys().isdisjoint(given.keywords):
@@ -167,13 +175,31 @@ def _is_nonzero(entry: Entry, given: Arguments) -> bool:
     return entry.name == "torch.where" and not given.positional and not given.keywords
 
 
+def _is_no_tensor(entry: Entry, at: int) -> bool:
+    """Whether what a call is given at a place has no graph, in whatever way the function may be called."""
+    place = at + (entry.kind != "method")
+    named = {_parameter(names, place) for names in entry.parameter_lists} - {None}
+    return bool(named) and named <= _NO_TENSORS
+
+
+def _parameter(names: Sequence[str], place: int) -> str | None:
+    """The parameter that takes what is given at a place: `size` of `*size` for the third number, too."""
+    for at, name in enumerate(names):
+        if name == "*":
+            break
+        if at == place or name.startswith("*"):
+            return name.lstrip("*")
+    return None
+
+
 def _grad(entry: Entry, first: Value, given: Arguments, enabled: bool | None) -> Grad:
     if enabled is False and first.carries and entry.may("view"):
         return Grad.UNKNOWN  # a view that is made with autograd off keeps its base, and the graph of that
-    place = torch_api.position(entry.name, "index")
-    if place is not None and not given.open:  # places have no graph
-        positional = [value for at, value in enumerate(given.positional) if at != place]
-        given = Arguments(positional, {name: value for name, value in given.keywords.items() if name != "index"})
+    if not given.open:
+        positional = [value for at, value in enumerate(given.positional) if not _is_no_tensor(entry, at)]
+        given = Arguments(
+            positional, {name: value for name, value in given.keywords.items() if name not in _NO_TENSORS}
+        )
     return mixed_grad((first, *given.all()), enabled)
 
 

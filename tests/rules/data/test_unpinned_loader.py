@@ -214,6 +214,32 @@ def train():
 """
 
 
+def test_loaders_of_a_function_are_pinned_alike_where_one_alone_needs_cuda() -> None:
+    code = (
+        ON_CUDA.partition("def train")[0]
+        + """\
+class Learner:
+    def __init__(self, args):
+        self.device = args["device"][0]
+        self.shown = DataLoader(images, 64, num_workers=4)
+        self.seen = DataLoader(images, 64, num_workers=4)
+
+    def learn(self):
+        for x, y in self.seen:
+            model(x.to(self.device))
+
+    def show(self):
+        for x, y in self.shown:
+            model(x.cuda())
+
+
+learner = Learner({"device": ["cuda:0"]})
+"""
+    )
+    assert fixed(code, "DATA02").count(INSERTED) == 2
+    assert fixed(code.replace("x.to(self.device)", "x.cuda()"), "DATA02").count("pin_memory=True") == 2
+
+
 @pytest.mark.parametrize(
     ("before", "inside", "value"),
     [

@@ -229,7 +229,7 @@ def test_what_a_network_gives_on_both_ways_is_not_cut_off(line: str, left: str) 
     assert f"return action{left}.cpu().numpy()" in after
     computed = line.removeprefix("action = ")
     at_once = code.replace(line + "\n", "pass\n").replace("action.detach()", f"{computed}.detach()")
-    assert (".detach()" in fixed(at_once, "MEM05", "MEM09")) is ("dist.mean" in line or "other" in line)
+    assert (".detach()" in fixed(at_once, "MEM05", "MEM09")) is ("other" in line)
 
 
 @pytest.mark.parametrize(
@@ -250,3 +250,36 @@ def test_what_a_function_makes_of_a_result_has_no_graph_either(shown: str, is_cu
     after = fixed(code, "MEM05", "MEM09")
     assert "@torch.no_grad()" in after
     assert (f"shown = {shown.rpartition('.')[0]}\n" in after) is is_cut
+
+
+@pytest.mark.parametrize(
+    ("head", "read", "left"),
+    [
+        ("for x, y in val_loader", "y.cuda().detach()", "y.cuda()"),
+        ("for x, y in val_loader", "y.to(x.device).data", "y.to(x.device)"),
+        ("for x, y in enumerate(dev_iter)", "y.label.cpu().data.numpy()", "y.label.cpu().numpy()"),
+        ("for x, y in enumerate(dev_iter)", "y.kept.data", "y.kept.data"),
+        ("for x, y in handed", "y.cuda().detach()", "y.cuda().detach()"),
+    ],
+    ids=["a part", "moved", "a field", "a field of what may be no tensor", "of what is no data for all that is known"],
+)
+def test_a_batch_is_not_cut_off_where_nothing_is_recorded(head: str, read: str, left: str) -> None:
+    code = f"{SETUP}def judge(net: nn.Module, val_loader, dev_iter, handed, seen):\n    net.eval()\n    {head}:\n"
+    code += f"        seen.append(net(x).argmax(1))\n        seen.append({read})\n    return len(seen)\n"
+    after = fixed(code, "MEM05", "MEM09")
+    assert "no_grad()" in after
+    assert f"seen.append({left})" in after
+
+
+def test_a_batch_that_is_moved_beside_another_is_not_cut_off() -> None:
+    code = f"{SETUP}def judge(net: nn.Module, val_loader, seen):\n    net.eval()\n    for x, y in val_loader:\n"
+    code += "        x, y = x.cuda(), y.cuda()\n        seen.append((net(x).argmax(1) == y.detach()).sum().item())\n"
+    assert "== y).sum()" in fixed(code, "MEM05", "MEM09")
+
+
+@pytest.mark.parametrize(("made", "is_cut"), [("net(x)", True), ("Result(net(x), weight)", False)])
+def test_a_part_of_what_a_network_returns_is_not_cut_off(made: str, is_cut: bool) -> None:
+    code = f"{SETUP}def judge(net: nn.Module, x, weight):\n    net.eval()\n    out = {made}\n"
+    code += "    return out.logits.cpu().detach().numpy()\n"
+    after = fixed(code, "MEM05", "MEM09")
+    assert (".detach()" not in after) is is_cut
