@@ -217,9 +217,10 @@ def _part(read: cst.CSTNode, binding: Binding, model: Model) -> cst.CSTNode:
     """`outputs.logits` around a read of `outputs`, what a network returns, or `batch.label` of a batch: they come
     without a graph where the whole does."""
     above = model.parent(read)
-    if not isinstance(above, cst.Attribute) or isinstance(call := model.parent(above), cst.Call) and call.func is above:
+    if not isinstance(above, cst.Attribute) or above.attr.value in _CUTS:
         return read
-    if above.attr.value in _CUTS:
+    call = model.parent(above)
+    if isinstance(call, cst.Call) and call.func is above:
         return read
     comes_whole = all(_is_batch(write, model) or _is_result(write.value, model) for write in binding.writes)
     return above if comes_whole and binding.writes else read
