@@ -17,6 +17,7 @@ from torchlint.analyses.sync.repeated_reads import (
     PLAIN,
     Again,
     Several,
+    another_read_twice,
     is_read_each_time,
     later_reads,
     numbers,
@@ -181,6 +182,8 @@ def _named(model: Model, again: Again) -> Fix:
     taken = model.once(_spoken_of).union(other.node for other in beside)
     if (stays := read_twice_elsewhere(model, first, taken)) is not None:
         raise NoFixError(f"the number is read twice as well on {model.place(stays)}, which would stay so")
+    if (stays := another_read_twice(model, again, taken)) is not None:
+        raise NoFixError(f"`{model.code(stays)}` is read twice as well, which would stay so")
     is_written = any(written_between(model, first, other) is not Written.NEVER for other in (read, *beside))
     is_safe = _is_fresh(model, first) and not is_written
     applicability = Applicability.SAFE if is_safe else Applicability.UNSAFE

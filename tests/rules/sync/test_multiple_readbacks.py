@@ -419,3 +419,19 @@ def test_a_statement_that_waits_for_another_number_anyway_is_left(third: str, is
     code = training(f"print(f'{{loss.item():.3f}} {{out.mean().item():.3f}} {{{third}:d}}')")
     assert findings(code, "SYNC02")
     assert ("torch.stack" in fixed(code, "SYNC02")) is is_fixed
+
+
+@pytest.mark.parametrize(
+    ("other", "further", "is_fixed"),
+    [
+        ("total += part.item() if step else 0.0", "total -= part.item() if step else 0.0", False),
+        ("total += part.item() if step else 0.0", "total -= 1.0", True),
+        ("total += part.item() if step else 0.0", "total -= float(part) if step else 0.0", True),
+    ],
+    ids=["twice", "once", "in two ways"],
+)
+def test_a_number_beside_another_that_stays_read_twice_stays_so(other: str, further: str, is_fixed: bool) -> None:
+    body = f"kept.append(loss.item())\n{other}\nmore.append(loss.item())\n{further}"
+    code = training(body, "kept, more, total, part = [], [], 0.0, torch.ones(())")
+    assert findings(code, "SYNC02")
+    assert ("loss_value" in fixed(code, "SYNC02")) is is_fixed

@@ -17,6 +17,7 @@ from torchlint.analyses.sync.readback import FOREIGN, Readback, deferrable_readb
 from torchlint.analyses.sync.shown import wants_number, warns_of_something
 from torchlint.analyses.tensor_writes import Written, writing_mentions
 from torchlint.semantics.dataflow import hold_the_same
+from torchlint.semantics.tree import walk
 from torchlint.semantics.values import Grad
 
 if TYPE_CHECKING:
@@ -103,6 +104,31 @@ def read_twice_elsewhere(model: Model, first: Readback, taken: Container[cst.CST
     others = [read for read in others if model.function(read.node) is model.function(first.node)]
     pairs = ((read, again) for read in others for again in others if is_before(model, read.node, again.node))
     return next((again.node for read, again in pairs if _reads_the_same(model, read, again)), None)
+
+
+def another_read_twice(model: Model, again: Again, taken: Container[cst.CSTNode]) -> cst.Call | None:
+    """`float(second)` beside `float(first)`, both written twice in the same lines, of which no finding speaks twice:
+    it may be a number already, or be read under a condition."""
+    block = list(getattr(model.parent(model.statement(again.first.node)), "body", ()))
+    start, end = (model.statement(read.node) for read in (again.first, again.read))
+    lines = block[block.index(start) : block.index(end) + 2] if start in block and end in block else []
+    form = _form(again.first.node)
+    read: dict[str, cst.Call] = {}
+    for node in (node for line in lines if isinstance(line, cst.SimpleStatementLine) for node in walk(line)):
+        if isinstance(node, cst.Call) and node not in taken and _form(node) == form is not None:
+            if read.setdefault(model.code(node), node) is not node:
+                return node
+    return None
+
+
+def _form(node: cst.BaseExpression) -> str | None:
+    """`float` of `float(x)`, `item` of `x.item()`, for a variable."""
+    match node:
+        case cst.Call(func=cst.Name(value=name), args=[cst.Arg(value=cst.Name() | cst.Attribute())]):
+            return name
+        case cst.Call(func=cst.Attribute(value=cst.Name() | cst.Attribute(), attr=cst.Name(value=name)), args=[]):
+            return name
+    return None
 
 
 def _told(model: Model) -> set[cst.BaseExpression]:
