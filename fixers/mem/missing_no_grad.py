@@ -10,6 +10,7 @@ import libcst as cst
 from torchlint.analyses.evaluation_names import is_over_data
 from torchlint.analyses.mem.evaluation import Extent
 from torchlint.analyses.mem.step_parts import all_evaluations, is_part_of_step
+from torchlint.analyses.variable_wrapper import VARIABLE
 from torchlint.edits.rewriter import Rewriter
 from torchlint.finding import Applicability, Edit, Fix
 from torchlint.rule import NoFixError
@@ -75,6 +76,8 @@ def _check(found: Evaluation, model: Model) -> None:
         raise NoFixError("a `yield` or `await` in it would switch off the gradients of other code")
     if _trains_elsewhere(found, model):
         raise NoFixError("a function of another file that it calls takes gradients")
+    if _asks_a_wrapper_for_it(region, model):
+        raise NoFixError("`volatile` in it says the same to a wrapper of the program's own, and would stay")
     if found.extent is not Extent.FUNCTION and _adds_to_a_loss(region, model):
         raise NoFixError("it adds to the loss that the same step starts its backward pass from")
     if isinstance(region, cst.SimpleStatementLine) and goes_on(region, found, model):
@@ -236,6 +239,16 @@ def _may_fail_to_import(name: str, model: Model) -> bool:
         if name.partition(".")[0] in model.code(statement).replace(",", " ").split()
     )
     return any(isinstance(above, cst.Try) for statement in imports for above in model.ancestors(statement))
+
+
+def _asks_a_wrapper_for_it(region: cst.CSTNode, model: Model) -> bool:
+    """`Wrapped(x, volatile=True)`, of which TRAIN10 takes nothing away."""
+    return any(
+        isinstance(node, cst.Call)
+        and any(arg.keyword is not None and arg.keyword.value == "volatile" for arg in node.args)
+        and model.call(node).callee != VARIABLE
+        for node in walk(region)
+    )
 
 
 def _adds_to_a_loss(region: cst.CSTNode, model: Model) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.support import findings
+from tests.support import findings, fixed
 
 TRAINING = """
     import torch
@@ -189,3 +189,23 @@ def test_a_method_of_a_network_out_of_sight_that_gets_a_volatile_tensor_runs_it(
 ) -> None:
     code = METHOD.format(method=method, given=given)
     assert [finding.line for finding in findings(code, "MEM05", "MEM09")] == lines
+
+
+@pytest.mark.parametrize(("wrapper", "is_fixed"), [("Variable", True), ("Wrapped", False)])
+def test_a_wrapper_of_the_programs_own_that_is_told_to_record_nothing_is_left(wrapper: str, is_fixed: bool) -> None:
+    code = f"""
+        import torch
+        from torch import autograd
+        from torch.autograd import Variable
+
+        class Wrapped(autograd.Variable):
+            def __init__(self, data, *args, **kwargs):
+                super().__init__(data.cuda(), *args, **kwargs)
+
+        def act(model, observed):
+            model.eval()
+            return model({wrapper}(torch.from_numpy(observed), volatile=True)).data.max(1)[1].cpu()
+        """
+    after = fixed(code, "MEM05", "TRAIN10", unsafe=True)
+    assert ("no_grad" in after) is is_fixed
+    assert ("volatile" in after) is not is_fixed

@@ -115,9 +115,9 @@ def another_read_twice(model: Model, again: Again, taken: Container[cst.CSTNode]
     form = _form(again.first.node)
     read: dict[str, cst.Call] = {}
     for node in (node for line in lines if isinstance(line, cst.SimpleStatementLine) for node in walk(line)):
-        if isinstance(node, cst.Call) and node not in taken and _form(node) == form is not None:
-            if read.setdefault(model.code(node), node) is not node:
-                return node
+        is_like = isinstance(node, cst.Call) and node not in taken and _form(node) == form is not None
+        if isinstance(node, cst.Call) and is_like and read.setdefault(model.code(node), node) is not node:
+            return node
     return None
 
 
