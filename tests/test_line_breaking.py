@@ -205,3 +205,20 @@ def test_no_argument_is_put_far_to_the_right_under_a_single_one(front: str, afte
     line = f"        {front}torch.zeros(others_of_it.shape{{device}})\n"
     made = broken(line.format(device=""), line.format(device=", device=known.device"))
     assert made == f"        {front}{after}\n"
+
+
+CHAIN = "    mask = torch.arange(the_largest_number, device=device).view(1, -1).repeat(points, 1)\n"
+
+
+def test_a_chain_of_calls_gets_a_line_for_each_where_brackets_close_on_lines_of_their_own() -> None:
+    lines = ["torch.arange(the_largest_number, device=device)", ".view(1, -1)", ".repeat(points, 1)"]
+    inner = "\n".join(f"        {line}" for line in lines)
+    assert broken(SHORT, CHAIN, CLOSED) == f"    mask = (\n{inner}\n    )\n"
+    returned = CHAIN.replace("mask =", "return")
+    assert broken(SHORT, returned, CLOSED) == f"    return (\n{inner}\n    )\n"
+
+
+@pytest.mark.parametrize("end", [".T\n", " + 1\n", "\n"], ids=["an attribute", "a sum", "elsewhere"])
+def test_no_line_is_broken_between_two_short_arguments(end: str) -> None:
+    after = CHAIN.replace("\n", end)
+    assert "(points,\n" not in broken(SHORT, after, FILL if end == "\n" else CLOSED)

@@ -27,6 +27,8 @@ _DIRECTIVE = re.compile(
     r"#\s*(noqa|nosec|type:|pylint|pragma|fmt|yapf|isort|ruff|mypy|pyright|torchlint)", re.IGNORECASE
 )
 _SHORT_REST = re.compile(r"[\])},:;\s]*(\.\w+\([-\w.]*\)[\])},:;\s]*)?")
+_ASSIGNED = re.compile(r"\s*(?:[\w.]+ = |return )(?=[\w.]+$)")
+_CHAIN = 3  # calls, of which formatters give a line to each
 _OPENING, _CLOSING = "([{", ")]}"
 _LAYOUT = {tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT, tokenize.ENDMARKER}
 _FORMATTED = (getattr(tokenize, "FSTRING_START", -1), getattr(tokenize, "FSTRING_END", -1))
@@ -162,7 +164,7 @@ def _break(layout: Layout, row: int, limit: int) -> list[Edit]:
         return _comment_above(layout, row) if layout.comments[row] - layout.starts[row] <= limit else []
     ways = [_at_comma, _behind_bracket]
     if layout.closes_on_own_line:
-        ways.reverse()
+        ways = [_chain, *reversed(ways)]
     return next((edits for way in (_one_a_line, *ways) if (edits := way(layout, row, limit))), [])
 
 
@@ -191,15 +193,37 @@ def _comment_above(layout: Layout, row: int) -> list[Edit]:
     return [above, Edit(start + len(code), start + len(line), "")]
 
 
+def _chain(layout: Layout, row: int, limit: int) -> list[Edit]:
+    """`x = torch.zeros(n).view(1, -1).repeat(n, 1)` between parentheses, with a line for each call."""
+    start, line = layout.starts[row], layout.line(row).rstrip()
+    calls = [bracket for bracket in layout.brackets if bracket.row == row and bracket.depth == 0]
+    if len(calls) < _CHAIN or any(call.end_row != row for call in calls) or calls[-1].end != start + len(line) - 1:
+        return []
+    links = [layout.text[one.end + 1 : other.start] for one, other in pairwise(calls)]
+    begin = _ASSIGNED.match(layout.text[start : calls[0].start])
+    if begin is None or not all(re.fullmatch(r"\.\w+", link) for link in links):
+        return []
+    margin, places = layout.margin(row), [start + begin.end(), *(call.end + 1 for call in calls)]
+    inner = margin + ("\t" if margin.endswith("\t") else " " * 4)
+    if max(end - begin for begin, end in pairwise(places)) + len(inner) > limit:
+        return []
+    opened = [Edit(place, place, layout.newline + inner) for place in places[1:-1]]
+    first, last = places[0], places[-1]
+    return [
+        Edit(first, first, f"({layout.newline}{inner}"),
+        *opened,
+        Edit(last, last, f"{layout.newline}{margin})"),
+    ]
+
+
 def _at_comma(layout: Layout, row: int, limit: int) -> list[Edit]:
     """Behind a comma of the outermost bracket where both halves fit, or before its `for`, the second half under the
     first."""
     start, line = layout.starts[row], layout.line(row).rstrip()
     found: list[tuple[int, int, int, str]] = []
-    outer = min((bracket.depth for bracket in layout.brackets if bracket.row == row), default=0)
     for bracket in layout.brackets:
-        if bracket.depth > outer and bracket.row == row and bracket.end - bracket.first < _LEAST:
-            continue  # a line for the `0` of `.movedim(-1, 0)` inside of another call
+        if bracket.row == row and bracket.end - bracket.first < _LEAST:
+            continue  # a line for the `0` of `.movedim(-1, 0)`
         margin = _margin_in(layout, bracket, row)
         for end, behind in bracket.commas if bracket.is_list else bracket.loops:
             is_inside = start <= end < behind < start + len(line)
