@@ -5,11 +5,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import libcst as cst
-from torchlint.fixers.xfer._target import Target, target_of
+from torchlint.fixers.xfer._casts import call_on
+from torchlint.fixers.xfer._target import Target, known, target_of
 
+from torchlint.analyses.xfer.agreement import SHAPING
 from torchlint.analyses.xfer.creations import creations
+from torchlint.analyses.xfer.sizes import SIZED_CLASSES
 from torchlint.finding import Edit
 from torchlint.rule import NoFixError
+from torchlint.semantics.values import Kind
 
 if TYPE_CHECKING:
     from torchlint.analyses.xfer.creations import Creation
@@ -21,6 +25,8 @@ _AS_IT_IS = ("torch.float", "torch.float32")  # a type in which data is what it 
 _OF_THE_HOST = ("device", "requires_grad", "pin_memory")
 _OF_DATA = ("torch.tensor", "torch.as_tensor", "torch.scalar_tensor")
 
+_OF_LISTS = ("torch.LongTensor", "torch.FloatTensor", "torch.DoubleTensor")
+
 
 def twins(creation: Creation, target: Target, rewriter: Rewriter, model: Model) -> list[Edit]:
     """`torch.tensor(rows).to(device)` of the function, or its class, as `torch.tensor(rows, device=device)`: it is no
@@ -30,7 +36,7 @@ def twins(creation: Creation, target: Target, rewriter: Rewriter, model: Model) 
     reported = model.once(_reported)
     edits: list[Edit] = []
     for made in model.calls:
-        if made.callee not in _OF_DATA or not _is_beside(made, creation) or made.node in reported:
+        if not _is_of_data(made, model) or not _is_beside(made, creation) or made.node in reported:
             continue
         copy = copied(made, model)
         found = _alike(copy, target, rewriter, model) if copy is not None else None
@@ -42,8 +48,20 @@ def twins(creation: Creation, target: Target, rewriter: Rewriter, model: Model) 
         keeps = f".to({found.dtype})" if found.dtype is not None and not is_typed else ""
         gone = cut(copy.node, keeps, model)
         typed = [f"dtype={found.dtype}"] if is_typed else []
+        if made.callee in _OF_LISTS:
+            typed = [f"dtype={known(SIZED_CLASSES[made.callee] or '', made.node, rewriter)}"]
+            edits.append(rewriter.replace(made.node.func, known("torch.tensor", made.node, rewriter)))
         edits += [rewriter.add_argument(made.node, ", ".join([*typed, f"device={found.device}"]), [gone]), gone]
     return edits
+
+
+def _is_of_data(made: Call, model: Model) -> bool:
+    """`torch.tensor(rows)`, or `torch.LongTensor(rows)` of what is certainly a list, of which `torch.tensor` makes the
+    same."""
+    if made.callee not in _OF_LISTS:
+        return made.callee in _OF_DATA
+    given = model.value(made.arguments[0].value) if len(made.arguments) == 1 else None
+    return given is not None and given.kind is Kind.LIST and not (given.optional or made.arguments[0].keyword)
 
 
 def _is_beside(made: Call, creation: Creation) -> bool:
@@ -53,12 +71,11 @@ def _is_beside(made: Call, creation: Creation) -> bool:
 
 
 def copied(made: Call, model: Model) -> Call | None:
-    """`torch.tensor(rows).to(device)` around the call that makes the tensor."""
-    method = model.parent(made.node)
-    copy = model.parent(method) if isinstance(method, cst.Attribute) else None
-    if not isinstance(copy, cst.Call) or copy.func is not method or model.call(copy).method not in ("to", "cuda"):
-        return None
-    return model.call(copy)
+    """`torch.tensor(rows).to(device)` around the call that makes the tensor, which may get another shape first."""
+    copy = call_on(made.node, model)
+    while copy is not None and model.call(copy).method in SHAPING:
+        copy = call_on(copy, model)
+    return model.call(copy) if copy is not None and model.call(copy).method in ("to", "cuda") else None
 
 
 def _alike(copy: Call, target: Target, rewriter: Rewriter, model: Model) -> Target | None:

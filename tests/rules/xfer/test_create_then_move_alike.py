@@ -387,3 +387,34 @@ def test_data_that_another_method_of_the_class_copies_is_told_the_same_way() -> 
     assert "self.net(torch.tensor([state], dtype=torch.float, device=self.device))" in after
     assert "self.net(torch.tensor([reward], device=self.device) * scale)" in after
     assert "torch.tensor([state]).to(agent.device)" in after
+
+
+@pytest.mark.parametrize(
+    ("made", "after"),
+    [
+        (
+            "torch.LongTensor(list(map(len, rows))).unsqueeze(0)",
+            "torch.tensor(list(map(len, rows)), dtype=torch.long, device=device).unsqueeze(0)",
+        ),
+        (
+            "torch.FloatTensor([sum(row) for row in rows])",
+            "torch.tensor([sum(row) for row in rows], dtype=torch.float32, device=device)",
+        ),
+        ("torch.LongTensor(rows)", "torch.LongTensor(rows).to(device)"),
+        ("torch.ByteTensor([sum(row) for row in rows])", "torch.ByteTensor([sum(row) for row in rows]).to(device)"),
+    ],
+    ids=["a list that gets another shape", "a comprehension", "of what may be a size", "of numbers that may wrap"],
+)
+def test_a_class_of_tensors_that_is_given_a_list_is_told_where_to_make_it_beside_another(made: str, after: str) -> None:
+    code = "import torch\n\ndef inputs(rows, device):\n    count = torch.LongTensor([len(rows)]).to(device)\n"
+    code += f"    made = {made}.to(device)\n    return count, made\n"
+    changed = fixed(code, "XFER01", unsafe=True)
+    assert f"    made = {after}\n" in changed
+    results = []
+    for each in (code, changed):
+        namespace: dict[str, Any] = {}
+        exec(each, namespace)
+        results.append(namespace["inputs"]([[1, 2], [3, 4]], torch.device("cpu")))
+    for one, other in zip(*results, strict=True):
+        assert torch.equal(one, other)
+        assert one.dtype is other.dtype
