@@ -54,7 +54,7 @@ def fix(report: Report, model: Model) -> Fix:
         case DataRead():
             made = _read(report.facts, model)
             if (stays := _read_that_stays(report.facts, model)) is not None:
-                raise NoFixError(f"`{model.code(stays)}` has to stay, and two idioms in one function help nobody")
+                raise NoFixError(f"`{model.code(stays)}` has to stay, and two idioms side by side help nobody")
             if any("detach" in edit.text for edit in made.edits) and stays_volatile(report.facts.node, model):
                 raise NoFixError(
                     "`volatile` beside it asks for `torch.no_grad()`, under which nothing is to be cut off"
@@ -190,11 +190,12 @@ def _wrapper_that_stays(model: Model) -> cst.CSTNode | None:
 
 
 def _read_that_stays(read: DataRead, model: Model) -> cst.CSTNode | None:
-    """Another read of `.data` in the same function that has no fix."""
-    return model.once(_first_that_stays).get(model.function(read.node))
+    """Another read of `.data` in the same function that has no fix, or of what is called the same in the class."""
+    function, stays = model.function(read.node), model.once(_first_that_stays)
+    return stays.get(function) or stays.get((function.cls, model.code(read.node)))
 
 
-def _first_that_stays(model: Model) -> dict[Function, cst.CSTNode]:
+def _first_that_stays(model: Model) -> dict[object, cst.CSTNode]:
     found: list[cst.CSTNode] = []
     for read in data_reads(model):
         try:
@@ -202,7 +203,10 @@ def _first_that_stays(model: Model) -> dict[Function, cst.CSTNode]:
         except NoFixError:
             if not _is_thrown_away(read.node, model):
                 found.append(read.node)
-    return {model.function(node): node for node in reversed([*found, *unclear_reads(model)])}
+    stays = [*reversed([*found, *unclear_reads(model)])]
+    in_class = ((model.function(node).cls, node) for node in stays)
+    named = {(cls, model.code(node)): node for cls, node in in_class if cls is not None}
+    return {**named, **{model.function(node): node for node in stays}}
 
 
 def _is_first_of_computed(read: DataRead, model: Model) -> bool:

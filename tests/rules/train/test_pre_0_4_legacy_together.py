@@ -216,3 +216,23 @@ def test_a_comparison_is_bare_beside_what_has_to_be_detached() -> None:
     after = changed(code + "    print(x, y)\n")
     assert "(net(x) > 0.5).cpu().numpy()" in after
     assert "net(y).cpu().detach().numpy()" in after
+
+
+@pytest.mark.parametrize(("name", "is_fixed"), [("param", False), ("value", True)])
+def test_a_class_keeps_to_one_idiom_for_a_tensor(name: str, is_fixed: bool) -> None:
+    code = f"""\
+import torch
+
+class Average:
+    def __init__(self):
+        self.shadow = {{}}
+
+    def register(self, network):
+        for name, {name} in network.named_parameters():
+            self.shadow[name] = {name}.data.clone()
+
+    def update(self, network):
+        for name, param in network.named_parameters():
+            self.shadow[name].data = 0.1 * param.data + 0.9 * self.shadow[name].data
+"""
+    assert ("detach" in fixed(code, "TRAIN10")) is is_fixed
