@@ -37,7 +37,7 @@ from ._volatile import stays_volatile, switched_off
 
 if TYPE_CHECKING:
     from torchlint.rule import Report
-    from torchlint.semantics.entities import Binding, Function, Write
+    from torchlint.semantics.entities import Binding, Write
     from torchlint.semantics.model import Model
 
 _SHARED = "a change of the result in place may then make backward() raise, where it went unnoticed before"
@@ -203,10 +203,9 @@ def _first_that_stays(model: Model) -> dict[object, cst.CSTNode]:
         except NoFixError:
             if not _is_thrown_away(read.node, model):
                 found.append(read.node)
-    stays = [*reversed([*found, *unclear_reads(model)])]
-    in_class = ((model.function(node).cls, node) for node in stays)
+    in_class = ((model.function(node).cls, node) for node in found)
     named = {(cls, model.code(node)): node for cls, node in in_class if cls is not None}
-    return {**named, **{model.function(node): node for node in stays}}
+    return {**named, **{model.function(node): node for node in reversed([*found, *unclear_reads(model)])}}
 
 
 def _is_first_of_computed(read: DataRead, model: Model) -> bool:
