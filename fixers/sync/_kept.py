@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import libcst as cst
 
 from torchlint.analyses.single_tensor import is_what_trains
-from torchlint.analyses.sync.accumulators import host_sum
+from torchlint.analyses.sync.accumulators import host_sum, stops_a_clock
 from torchlint.analyses.sync.number_lists import bare_tensor, listed_in
 from torchlint.analyses.sync.readback import reads
 from torchlint.analyses.sync.repeated_reads import numbers
@@ -53,6 +53,8 @@ def _total(model: Model, node: cst.CSTNode) -> Binding | None:
 
 
 def _kept(model: Model, read: Readback) -> Fix:
+    if read.loop is not None and stops_a_clock(model, read.node, read.loop):
+        raise NoFixError("a clock is stopped below, which would no longer measure what the device does")
     if listed_in(model, read.node) is not None:
         return kept_in_list(model, read)
     return _count(model, read) if read.is_count else _loss(model, read)

@@ -49,7 +49,7 @@ def fix(report: Report, model: Model) -> Fix:
         raise NoFixError("the text that is shown is made before, in another statement")
     if _OVERWRITTEN.search(model.code(shown.node)):
         raise NoFixError("the line is written over in every step, and would stand still in between")
-    if (own := _own_interval(shown.step.loop, model)) is not None:
+    if (own := _own_interval(shown, model)) is not None:
         raise NoFixError(f"the loop has an interval, `{own}`, and which is meant is for you to say")
     row = _beside(line, shown, model)
     methods = {_method(other, model) for other in shown_tensors(model) if _line(other, model) in row}
@@ -76,13 +76,17 @@ def _has_many_rounds(loop: Loop, model: Model) -> bool:
     return False
 
 
-def _own_interval(loop: Loop | None, model: Model) -> str | None:
-    """`i % args.print_freq`, a setting by which the loop does other things already."""
-    tests = (node.test for node in (walk(loop.node) if loop is not None else ()) if isinstance(node, cst.If))
-    for node in (node for test in tests for node in walk(test)):
-        match node:
-            case cst.BinaryOperation(operator=cst.Modulo(), right=cst.Name() | cst.Attribute()):
-                return model.code(node)
+def _own_interval(shown: Shown, model: Model) -> str | None:
+    """`i % args.print_freq`, a setting by which the loop does other things already, or `i % 1` around what is shown."""
+    loop = shown.step.loop
+    branches = [node for node in (walk(loop.node) if loop is not None else ()) if isinstance(node, cst.If)]
+    around = set(model.ancestors(shown.node))
+    for branch in branches:
+        for node in walk(branch.test):
+            match node:
+                case cst.BinaryOperation(operator=cst.Modulo(), right=right):
+                    if branch in around or isinstance(right, (cst.Name, cst.Attribute)):
+                        return model.code(node)
     return None
 
 

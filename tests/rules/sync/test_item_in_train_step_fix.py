@@ -288,6 +288,11 @@ REASONS = {
     "other code sees `total`": training("total += loss.item()", "", "return total").replace(
         "optimizer)", "optimizer, total)"
     ),
+    "a clock is stopped below": training(
+        "start = time.time()\ntotal += loss.item()\nspent += time.time() - start",
+        "total, spent = 0.0, 0.0",
+        "return total, spent",
+    ),
     "no number can stand for `total`": training("total += loss.item()", "total = 0.0", "print(f'{total=}')"),
 }
 

@@ -234,6 +234,12 @@ def test_a_variable_that_nobody_reads_counts_nothing() -> None:
     assert fixed(code, "SYNC04") == code
 
 
+def test_what_stands_under_an_interval_of_one_step_gets_no_other() -> None:
+    code = training("if step % 1 == 0:\n    print(f'{loss:.4f}')")
+    assert findings(code, "SYNC04")
+    assert fixed(code, "SYNC04") == code
+
+
 @pytest.mark.parametrize(("interval", "is_fixed"), [("step % 5", True), ("step % every", False)])
 def test_which_interval_is_meant_is_for_the_author_to_say_where_there_is_one(interval: str, is_fixed: bool) -> None:
     code = training(f"print(f'{{loss:.4f}}')\nif {interval} == 0:\n    save(model)", "every = 50")

@@ -13,6 +13,7 @@ from torchlint.analyses.order import is_before
 from torchlint.rule import NoFixError
 from torchlint.semantics.dataflow import reaches
 from torchlint.semantics.entities import Binding, Loop, Write
+from torchlint.semantics.tree import walk
 from torchlint.semantics.values import Kind
 
 if TYPE_CHECKING:
@@ -170,6 +171,18 @@ def is_inside(model: Model, node: cst.CSTNode, outer: cst.CSTNode) -> bool:
 def is_timed(loop: Loop) -> bool:
     """Whether the loop reads a clock."""
     return any(call.callee in _CLOCKS for call in loop.calls)
+
+
+def stops_a_clock(model: Model, node: cst.CSTNode, loop: Loop) -> bool:
+    """Whether a clock that the same iteration has started is stopped below a node, which waits until the device has
+    done what it measures: `start = time.time()` above, and `took = time.time() - start` below."""
+    clocks = [call.node for call in loop.calls if call.callee in _CLOCKS]
+    starts = [
+        clock for clock in clocks if is_before(model, clock, node) and isinstance(model.parent(clock), cst.Assign)
+    ]
+    block = getattr(model.parent(model.statement(node)), "body", ())
+    below = [line for line in block if is_before(model, node, line)]
+    return bool(starts) and any(clock in walk(line) for line in below for clock in clocks)
 
 
 def has_other_purpose(model: Model, update: cst.CSTNode, loop: Loop, outer: cst.CSTNode | None = None) -> bool:
