@@ -61,10 +61,9 @@ def _is_of_training(interval: Interval, model: Model) -> bool:
 
 
 def _alike_in_training(interval: Interval, model: Model) -> cst.Call | None:
-    """The end of an interval of each training step that the same function takes in the same words."""
-    function, ending = model.function(interval.end), model.code(_statement(interval.end, model))
-    others = (other for other in unsynchronised_intervals(model) if model.function(other.end) is function)
-    alike = (other.end for other in others if _is_of_training(other, model))
+    """The end of an interval of each training step that the file takes in the same words."""
+    ending = model.code(_statement(interval.end, model))
+    alike = (other.end for other in unsynchronised_intervals(model) if _is_of_training(other, model))
     return next((end for end in alike if model.code(model.small_statement(end) or end) == ending), None)
 
 

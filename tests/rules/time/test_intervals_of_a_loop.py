@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from textwrap import indent
+
 import pytest
 
 from tests.rules.time.timed_programs import SETUP, UNSYNCHRONISED
@@ -60,12 +62,15 @@ for x, y in batches:
 """
 
 
+@pytest.mark.parametrize("head", ["", "def evaluate():"], ids=["in one function", "in another function"])
 @pytest.mark.parametrize(("taken", "is_fixed"), [("seconds", False), ("per_batch", True)])
 def test_an_interval_is_not_waited_for_alone_where_the_like_of_each_training_step_stays(
-    taken: str, is_fixed: bool
+    taken: str, is_fixed: bool, head: str
 ) -> None:
     training = UNSYNCHRONISED["a training step that nothing waits for"].replace("start", "begun")
-    code = SETUP + "batches = [(x, y)] * 3\n" + training + EVALUATED.format(taken=taken)
+    evaluated = EVALUATED.format(taken=taken)
+    evaluated = f"{head}{indent(evaluated, '    ')}\nevaluate()\n" if head else evaluated
+    code = SETUP + "batches = [(x, y)] * 3\n" + training + evaluated
     assert len(findings(code, "TIME01")) == 2
     assert ("synchronize()" in fixed(code, "TIME01", unsafe=True)) is is_fixed
 
