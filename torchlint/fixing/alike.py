@@ -24,7 +24,6 @@ _Likeness: TypeAlias = tuple[cst.CSTNode, tuple[str, ...]]  # where an expressio
 
 _OPTION = re.compile(r"\b(\w+)\s*=(?!=)")
 _IMPORT = re.compile(r"\s*(import|from)\b")
-_LOOK_BESIDE = frozenset({"XFER02"})  # their fixers ask themselves what stays as it is
 
 
 def shown_beside_others(found: Sequence[tuple[cst.CSTNode, Finding]], model: Model) -> Iterator[Finding]:
@@ -40,8 +39,7 @@ def shown_beside_others(found: Sequence[tuple[cst.CSTNode, Finding]], model: Mod
             if at not in applied
             and (isinstance(node, cst.Attribute) or (finding.fix is not None and not _draws(node, model)))
         ]
-        unfixed = [node for node, each in found if each.fix is None and each.code not in _LOOK_BESIDE]
-        places = _Places(model, [edit for _, fix in applied.values() for edit in fix.edits], untouched, unfixed)
+        places = _Places(model, [edit for _, fix in applied.values() for edit in fix.edits], untouched)
         fresh = {at: left for at, each in applied.items() if (left := places.left(*each)) is not None}
         applied = {at: each for at, each in applied.items() if at not in fresh}
         beside |= fresh
@@ -83,15 +81,8 @@ class _Change:
 class _Places:
     """What the fixes of one rule leave as it is, by how it looks and by where it stands."""
 
-    def __init__(
-        self, model: Model, edits: Sequence[Edit], untouched: Sequence[cst.CSTNode], unfixed: Sequence[cst.CSTNode]
-    ) -> None:
+    def __init__(self, model: Model, edits: Sequence[Edit], untouched: Sequence[cst.CSTNode]) -> None:
         self._model = model
-        self._unfixed = {
-            (model.function(node), model.loop(node)): node
-            for node in unfixed
-            if isinstance(node, cst.Call) and not _draws(node, model)
-        }
         self._reported = {
             (_attribute(node), model.function(node)): node
             for node in untouched
@@ -109,12 +100,9 @@ class _Places:
 
     def left(self, node: cst.CSTNode, fix: Fix) -> cst.CSTNode | None:
         """The first expression of the function or class that looks like the one at `node`, has not what the fix gives
-        to that one, and is not changed by any of the edits; before that, any of its kind that has no fix in the same
-        loop, or whose fix is only shown in the function; of an attribute, any that the rule finds there or in the same
-        statement elsewhere."""
+        to that one, and is not changed by any of the edits; before that, any of its kind whose fix is only shown in
+        the function; of an attribute, any that the rule finds there or in the same statement elsewhere."""
         model = self._model
-        if isinstance(node, cst.Call) and (beside := self._unfixed.get((model.function(node), model.loop(node)))):
-            return beside
         if not isinstance(node, (cst.Call, cst.Attribute)) or not _is_made_in_place(node, fix, model):
             return None
         kept = _attribute(node)
