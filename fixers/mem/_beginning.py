@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
+from torchlint.analyses.loops.counters import asks_for_first
 from torchlint.analyses.mem.cat_growth import Growth
 from torchlint.analyses.order import is_before
 from torchlint.edits.rewriter import Rewriter
@@ -130,7 +131,7 @@ def _without_choice(model: Model, growth: Growth, choice: _Choice, parts: str) -
         if nothing is None or nothing.value != "None" or len(_reads_inside(model, growth, nothing.loop)) > 1:
             return None
         return Beginning(nothing.loop, choice.first, nothing.becomes_list(model, parts), choice.node, None, "None")
-    if not choice.begins or not _is_first(model, choice.test, growth):
+    if not choice.begins or not asks_for_first(model, choice.test, growth.loops[:1]):
         return None
     _check_is_unwatched(growth)
     if nothing is not None and nothing.loop is growth.loops[0].node:
@@ -234,28 +235,6 @@ def _asks_for_none(test: cst.BaseExpression, name: str, begins: bool) -> bool:
             comparisons=[cst.ComparisonTarget(operator=how, comparator=cst.Name(value="None"))],
         ):
             return asked == name and isinstance(how, cst.Is if begins else cst.IsNot)
-    return False
-
-
-def _is_first(model: Model, test: cst.BaseExpression, growth: Growth) -> bool:
-    """`i == 0` of a loop that counts from zero."""
-    loop = growth.loops[0]
-    match test, loop.iterable:
-        case (
-            cst.Comparison(
-                left=cst.Name() as asked,
-                comparisons=[cst.ComparisonTarget(operator=cst.Equal(), comparator=cst.Integer(value="0"))],
-            ),
-            cst.Call(args=[cst.Arg(star="")]) as counted,
-        ):
-            callee, target = model.call(counted).callee, loop.target
-            if callee == "builtins.enumerate" and isinstance(target, cst.Tuple):
-                target = target.elements[0].value
-            elif callee != "builtins.range":
-                return False
-            binding = model.binding(asked)
-            writes = binding.writes if binding is not None else ()
-            return [write.target for write in writes if loop.holds(write.loop)] == [target]
     return False
 
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
+from torchlint.analyses.loops.counters import asks_for_first
 from torchlint.analyses.once import once_for_each
 from torchlint.analyses.single_tensor import is_graphless
 from torchlint.semantics.tree import walk
@@ -114,20 +115,5 @@ def _runs_with(model: Model, reset: cst.CSTNode, place: cst.CSTNode, loop: Loop 
 
 def _is_in_first_iteration(model: Model, guard: Guard, outer: Loop | None) -> bool:
     """`if i == 0:` in a loop that counts from 0, which each iteration of the outer one runs through."""
-    match guard.test:
-        case cst.Comparison(left=cst.Name() as name, comparisons=[cst.ComparisonTarget(cst.Equal(), cst.Integer("0"))]):
-            binding = model.binding(name) if guard.branch == "body" else None
-        case _:
-            return False
-    around = [loop for loop in model.loops_around(name) if loop is not outer] if binding is not None else []
-    written = {write.loop for write in binding.writes if write.kind == "for"} if binding is not None else set()
-    return any(loop in written and _counts_from_zero(loop, name) for loop in around)
-
-
-def _counts_from_zero(loop: Loop, name: cst.Name) -> bool:
-    match loop.iterable, loop.target:
-        case cst.Call(func=cst.Name("enumerate"), args=[_]), cst.Tuple(elements=[first, *_]):
-            return isinstance(first.value, cst.Name) and first.value.value == name.value
-        case cst.Call(func=cst.Name("range"), args=[_] | [cst.Arg(cst.Integer("0")), *_]), cst.Name():
-            return True
-    return False
+    around = [loop for loop in model.loops_around(guard.node) if loop is not outer]
+    return guard.branch == "body" and guard.test is not None and asks_for_first(model, guard.test, around)
