@@ -204,8 +204,8 @@ def _first_that_stays(model: Model) -> dict[object, cst.CSTNode]:
             if not _is_thrown_away(read.node, model):
                 found.append(read.node)
     in_class = ((model.function(node).cls, node) for node in found)
-    named = {(cls, model.code(node)): node for cls, node in in_class if cls is not None}
-    return {**named, **{model.function(node): node for node in reversed([*found, *unclear_reads(model)])}}
+    stays: dict[object, cst.CSTNode] = {(cls, model.code(node)): node for cls, node in in_class if cls is not None}
+    return stays | {model.function(node): node for node in reversed([*found, *unclear_reads(model)])}
 
 
 def _is_first_of_computed(read: DataRead, model: Model) -> bool:
