@@ -108,6 +108,9 @@ class MissingNoGrad(Rule):
 
 def _message(model: Model, found: Evaluation) -> str:
     name = model.code(found.forward.node.func)
+    if found.phase is not None:
+        switch = f"`torch.set_grad_enabled({found.phase})`"
+        return f"`{name}` runs with autograd on in evaluation, too, where nothing takes a gradient: use {switch}."
     message = f"`{name}` runs with autograd on, and no gradient is ever taken from its result: "
     if found.bare is not None:
         bare = model.code(found.bare)
@@ -115,6 +118,4 @@ def _message(model: Model, found: Evaluation) -> str:
             message
             + f"the bare `{bare}` in {model.place(found.bare)} has no effect, use it as a decorator or in a `with`."
         )
-    if found.phase is not None:
-        return message + f"in evaluation; switch autograd with `torch.set_grad_enabled({found.phase})`."
     return message + "switch autograd off with `torch.no_grad()`."

@@ -314,7 +314,9 @@ CHANGED = """
 """
 
 
-@pytest.mark.parametrize(("name", "line"), [("attacker", 9), ("denoiser", 4)])  # the other pass, the whole function
+@pytest.mark.parametrize(
+    ("name", "line"), [("attacker", 9), ("attack_model", 9), ("denoiser", 4)]
+)  # the other pass, the whole function
 def test_a_module_that_is_named_for_an_attack_takes_gradients(name: str, line: int) -> None:
     found = findings(CHANGED.format(name=name), "MEM05")
     assert [each.line for each in found] == [line]

@@ -235,6 +235,19 @@ def test_a_sum_is_not_rewritten_beside_another(beside: str, is_fixed: bool) -> N
     assert (fixed(code, "VEC01", "VEC02", "VEC06") != code) is is_fixed
 
 
+def test_sums_of_sums_are_rewritten_together() -> None:
+    code = "import torch\n\ndef f(x: torch.Tensor, y: torch.Tensor):\n    n, m = y.shape\n"
+    code += "    return sum(sum(x == y)) / n\n"
+    after = fixed(code, "VEC01", unsafe=True)
+    assert after == code.replace("sum(sum(x == y))", "(x == y).sum(0).sum(0)")
+    shares = []
+    for text in (code, after):
+        namespace: dict[str, Any] = {}
+        exec(text, namespace)
+        shares.append(namespace["f"](torch.arange(6).view(2, 3), torch.tensor([[0, 1, 1], [3, 3, 5]])))
+    assert torch.equal(*shares)
+
+
 def test_a_count_over_rows_of_unknown_rank_needs_no_flat_rows() -> None:
     code = "import torch\n\ndef count(loader):\n    circles = 0\n    for image, labels in loader:\n"
     code += (

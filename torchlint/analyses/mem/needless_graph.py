@@ -65,7 +65,7 @@ _GRADIENT_WORDS = re.compile(
     r"requires_grad(?!(_\(|\s*=\s*)False)|enable_grad|retain_grad|create_graph"
     r"|register_(full_)?(backward|forward)\w*hook|register_hook|autograd\.(grad|functional|backward)"
     r"|grad(?<=\bgrad)\(|\.grad\b|Grad_?[Cc]am|grad_?[Cc]am|force(?<=\bforce)s?\b|jacobian|hessian|jvp|vjp"
-    r"|attack(er)?\(|perturb(?<=\bperturb)\(|fgsm(?<=\bfgsm)\(|pgd(?<=\bpgd)\w*\("
+    r"|attack(er|_model|_net|_fn)?\(|perturb(?<=\bperturb)\(|fgsm(?<=\bfgsm)\(|pgd(?<=\bpgd)\w*\("
 )
 _LEARNED = re.compile(r"backward\(|load_|torch\.load|pretrained|hub\.load|import_module")
 _HOOKS = re.compile(r"register_\w*hook|retain_grad\(")

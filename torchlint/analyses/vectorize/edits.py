@@ -62,10 +62,20 @@ def is_hard_to_read(text: str) -> bool:
 
 
 def _adds_beside(call: cst.Call, model: Model) -> bool:
-    """Whether the statement of a call of Python's `sum` has others."""
+    """Whether the statement of a call of Python's `sum` has others, which do not add up the same rows: those of
+    `sum(sum(x))` do."""
     sums = [other.node for other in model.calls_to("builtins.sum")]
     statement = model.small_statement(call)
-    return call in sums and any(other is not call and model.small_statement(other) is statement for other in sums)
+    beside = [other for other in sums if other is not call and model.small_statement(other) is statement]
+    return call in sums and not all(call in _chain(other) or other in _chain(call) for other in beside)
+
+
+def _chain(node: cst.BaseExpression) -> Iterator[cst.BaseExpression]:
+    """`f(g(x))`, `g(x)` and `x`"""
+    yield node
+    while isinstance(node, cst.Call) and len(node.args) == 1:
+        node = node.args[0].value
+        yield node
 
 
 def _or_nothing(plan: Plan) -> Lifted | None:
