@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import libcst as cst
@@ -37,8 +38,8 @@ def kept_number(model: Model, read: Readback) -> Fix:
 
 def _other_half(model: Model, read: Readback) -> cst.Call | None:
     """Another number that is read from the device and added to the same variable, where no fix keeps it there."""
-    total = _total(model, read.node)
-    others = [node for node, _, _ in reads(model) if node is not read.node and total is _total(model, node) is not None]
+    total, own = _total(model, read.node), {read.node, *model.ancestors(read.node)}
+    others = [node for node, _, _ in reads(model) if node not in own and total is _total(model, node) is not None]
     if not others:
         return None
     movable = model.once(_may_move)
@@ -57,7 +58,23 @@ def _kept(model: Model, read: Readback) -> Fix:
         raise NoFixError("a clock is stopped below, which would no longer measure what the device does")
     if listed_in(model, read.node) is not None:
         return kept_in_list(model, read)
-    return _count(model, read) if read.is_count else _loss(model, read)
+    number = _number(model, read)
+    return _count(model, number) if read.is_count else _loss(model, number)
+
+
+def _number(model: Model, read: Readback) -> Readback:
+    """The number that is read from a copy, `loss.detach().cpu().item()`, as one that is read from the tensor itself."""
+    node: cst.CSTNode = read.node
+    while read.how == "cpu" and isinstance(method := model.parent(node), cst.Attribute):
+        call = model.parent(method)
+        if not isinstance(call, cst.Call) or call.func is not method or call.args:
+            break
+        if method.attr.value == "item":
+            return replace(read, node=call, how="item")
+        if method.attr.value not in ("detach", "cpu"):
+            break
+        node = call
+    return read
 
 
 def _movable(model: Model) -> frozenset[cst.CSTNode]:

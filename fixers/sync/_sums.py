@@ -86,7 +86,7 @@ def kept_on_device(model: Model, read: Readback, total: HostSum, suffix: str, ca
     edits += [edit for name in wrapped for edit in Rewriter(model).wrap(name, f"{cast}(", ")")]
     if division is not None:
         edits.append(_divided(model, division, cast))
-    doubt = doubt or (TIMED if total.is_timed else "")
+    doubt = " ".join(filter(None, (doubt or (TIMED if total.is_timed else ""), total.taken)))
     why = doubt or "The sum is exact on the device too, and is read where it is used."
     return Fix(tuple(edits), Applicability.UNSAFE if doubt else Applicability.SAFE, why)
 

@@ -92,6 +92,28 @@ def test_the_rewritten_sum_is_the_same_number(loop, body: str, before: str, afte
     assert _types(old_result) == _types(new_result)
 
 
+@pytest.mark.parametrize("read", ["loss.detach().cpu().item()", "loss.cpu().detach().item()", "loss.cpu().item()"])
+def test_a_number_that_is_read_from_a_copy_on_the_host_stays_on_the_device(read: str) -> None:
+    code = training(f"total += {read} / len(loader)", "total = 0.0", "return total", head=TORCH_ONLY)
+    new = fixed(code, "SYNC01", unsafe=False)
+    assert new == code.replace(read, "loss.detach().double()").replace("return total", "return float(total)")
+    assert result_of(code, "train", 3) == result_of(new, "train", 3)
+
+
+@pytest.mark.parametrize(
+    ("term", "why"),
+    [
+        ("loss.item() * model.weight_of_batch", "`model.weight_of_batch` is taken for a number of Python."),
+        ("model.weight_of_batch * float(loss)", "`model.weight_of_batch` is taken for a number of Python."),
+        ("loss.item() / model.steps", "`model.steps` is taken for a number of Python that is not 0."),
+    ],
+)
+def test_what_nothing_is_known_of_is_taken_for_a_number(term: str, why: str) -> None:
+    [finding] = findings(training(f"total += {term}", "total = 0.0", "return total"), "SYNC01")
+    assert finding.fix is not None
+    assert (finding.fix.applicability, finding.fix.why) == (Applicability.UNSAFE, why)
+
+
 def _types(value: object) -> object:
     return tuple(map(_types, value)) if isinstance(value, tuple) else type(value)
 
@@ -221,7 +243,6 @@ UNFIXED = {
     ),
     "a parameter": training("total += loss.item()", "", "return total").replace("optimizer)", "optimizer, total)"),
     "it starts from a tensor": training("total += loss.item()", "total = torch.zeros(())", "return total"),
-    "divided by what may be zero": training("total += loss.item() / step", "total = 0.0", "return total"),
     "divided into": training("total += 1 / loss.item()", "total = 0.0", "return total"),
     "subtracted": training("total = total - loss.item()", "total = 0.0", "return total"),
     "added the other way round": training("total = loss.item() + total", "total = 0.0", "return total"),
@@ -257,6 +278,7 @@ def test_no_fix_where_a_read_could_tell(code: str) -> None:
 
 
 DOUBTFUL = {
+    "divided by what may be zero": training("total += loss.item() / step", "total = 0.0", "return total"),
     "reset to an integer in the loop": training(
         "total += loss.item()\nif step % 9 == 0:\n    print(total)\n    total = 0", "total = 0.0", "return total"
     ),

@@ -14,7 +14,7 @@ from torchlint.rule import NoFixError
 from torchlint.semantics.dataflow import reaches
 from torchlint.semantics.entities import Binding, Loop, Write
 from torchlint.semantics.tree import walk
-from torchlint.semantics.values import Kind
+from torchlint.semantics.values import Kind, Value
 
 if TYPE_CHECKING:
     from torchlint.analyses.sync.readback import Readback
@@ -42,6 +42,7 @@ class HostSum:
     starts_float: bool  # it starts from 0.0 and not from 0
     is_integer: bool  # integers all the way, on either side
     is_timed: bool  # the loop reads a clock, which stops waiting for the device once the sum stays there
+    taken: str  # what nothing in sight says of the numbers that it is multiplied or divided by, in a sentence
 
 
 def host_sum(model: Model, read: Readback, *, of_powers: bool = False) -> HostSum:
@@ -51,7 +52,7 @@ def host_sum(model: Model, read: Readback, *, of_powers: bool = False) -> HostSu
 
     Raises NoFixError for any other readback.
     """
-    term, loop = _term(model, read, of_powers), read.loop
+    (term, taken), loop = _term(model, read, of_powers), read.loop
     update = _update(model, term) if term is not None else None
     binding = model.binding(_target(update)) if update is not None else None
     if term is None or update is None or loop is None or binding is None:
@@ -81,7 +82,7 @@ def host_sum(model: Model, read: Readback, *, of_powers: bool = False) -> HostSu
     if has_other_purpose(model, update, loop):
         raise NoFixError("an exception is caught around it, or a copy waits for it")
     starts_float = all(start.dtype == "float" for start in starts)
-    return HostSum(update, term, settled, reads, starts_float, is_integer, is_timed(loop))
+    return HostSum(update, term, settled, reads, starts_float, is_integer, is_timed(loop), taken)
 
 
 def told_from_float(model: Model, total: HostSum) -> cst.BaseExpression | None:
@@ -100,26 +101,38 @@ def is_wrapped(model: Model, read: cst.CSTNode, *casts: str) -> bool:
 # -- the loop --------------------------------------------------------------------------------------------------------
 
 
-def _term(model: Model, read: Readback, of_powers: bool) -> cst.CSTNode | None:
-    """The readback, or its product with Python numbers, or its quotient by one that is not zero."""
+def _term(model: Model, read: Readback, of_powers: bool) -> tuple[cst.CSTNode | None, str]:
+    """The readback, or its product with Python numbers, or its quotient by one; and what is taken for granted of these:
+    that an attribute is a number, `data.num_graphs`, and that what is divided by is not zero."""
     node: cst.CSTNode = read.node
-    parent = model.parent(node)
+    parent, taken = model.parent(node), ""
     while isinstance(parent, cst.BinaryOperation):
         other = parent.right if parent.left is node else parent.left
         value = model.value(other)
-        if value.kind is not Kind.NUMBER or value.optional or value.dtype == "complex":
+        is_number = value.kind is Kind.NUMBER and not value.optional
+        if value.dtype == "complex" or not (is_number or _may_be_number(other, value)):
             break
         match parent.operator:
             case cst.Multiply():
                 pass
-            case cst.Divide() if other is parent.right and _is_some(model, other):
-                pass
-            case cst.Power() if other is parent.right and of_powers:
+            case cst.Divide() if other is parent.right:
+                if not _is_some(model, other):
+                    taken = f"Where `{model.code(other)}` is 0, the sum becomes infinite and nothing is raised."
+            case cst.Power() if other is parent.right and of_powers and is_number:
                 pass
             case _:
                 break
+        if not is_number:
+            what = "a number of Python" if not taken else "a number of Python that is not 0"
+            taken = f"`{model.code(other)}` is taken for {what}."
         node, parent = parent, model.parent(parent)
-    return node if not isinstance(parent, cst.BinaryOperation) or isinstance(parent.operator, cst.Add) else None
+    is_term = not isinstance(parent, cst.BinaryOperation) or isinstance(parent.operator, cst.Add)
+    return (node if is_term else None), taken
+
+
+def _may_be_number(node: cst.BaseExpression, value: Value) -> bool:
+    """`data.num_graphs`, `batch_size`, of which nothing is known."""
+    return value.kind is Kind.UNKNOWN and isinstance(node, (cst.Name, cst.Attribute))
 
 
 def _is_some(model: Model, number: cst.BaseExpression) -> bool:
