@@ -164,3 +164,24 @@ def test_what_a_dict_holds_that_is_made_of_pairs(made: str, kind: Kind) -> None:
 def test_a_gradient_is_where_its_input_is(inputs: str, place: Place) -> None:
     code = f"import torch\nx, y = torch.ones(3), torch.ones(3)\ng = torch.autograd.grad(loss, {inputs})[0]\n"
     assert value_of(model_of(code), "g").place is place
+
+
+@pytest.mark.parametrize(
+    ("asked", "kind"),
+    [
+        ("data.num_graphs", Kind.NUMBER),
+        ('data["paper"].batch_size', Kind.NUMBER),
+        ("data.x", Kind.BATCH),
+        ("data.num_atoms", Kind.BATCH),  # of each graph
+    ],
+)
+def test_a_batch_of_graphs_counts_its_parts_with_numbers(asked: str, kind: Kind) -> None:
+    model = model_of(
+        f"""
+        from torch_geometric.loader import DataLoader
+
+        for data in DataLoader(graphs, batch_size=8):
+            found = {asked}
+        """
+    )
+    assert value_of(model, "found").kind is kind

@@ -106,11 +106,19 @@ _LAYERS = frozenset(
     decoder_hidden_states decoder_attentions
     """.split()
 )
+# What a batch of graphs is asked for, in torch_geometric and in torchtext: numbers of Python.
+_COUNTS = frozenset(
+    """
+    num_graphs num_nodes num_edges num_faces num_events num_features num_node_features num_edge_features batch_size
+    """.split()
+)
 
 
 def tensor_attribute(owner: Value, name: str) -> Value:
     """An attribute of a tensor, or of a batch of which it may be a part."""
     entry = torch_api.attribute(name)
+    if owner.kind is Kind.BATCH and name in _COUNTS:
+        return Value(Kind.NUMBER, dtype="int")
     if entry is None:
         if name in _LAYERS and owner.kind is not Kind.BATCH:
             return Value(Kind.TUPLE, owner.grad, owner.place, element=owner, origins=owner.origins)
