@@ -84,12 +84,15 @@ def number_list(model: Model, read: Readback) -> NumberList:
     if is_seen_elsewhere(model, binding):
         raise NoFixError(f"other code sees `{name}`")
     grown = [write.target for write in binding.writes if write.kind == "augmented"]
-    starts = [write for write in binding.writes if write.kind != "augmented"]
-    if len(starts) != 1 or not _is_empty_list(starts[0]):
-        raise NoFixError(f"`{name}` gets other values too, or does not start as an empty list")
+    starts = [write for write in binding.writes if _is_empty_list(write)]
+    if len(starts) != 1:
+        raise NoFixError(f"`{name}` does not start as an empty list")
     if binding.is_global and model.source.is_notebook:
         raise NoFixError("a cell that is interrupted by hand would leave tensors in the list")
     loop = _loop_behind(model, starts[0], read)
+    others = [write for write in binding.writes if write.kind != "augmented" and write is not starts[0]]
+    if not all(_is_of_another_time(model, write, starts[0], loop) for write in others):
+        raise NoFixError(f"`{name}` gets other values too")
     mentions = [*binding.reads, *grown]
     items = [_item(model, binding, node, read.loop) for node in mentions if is_inside(model, node, loop)]
     behind = [node for node in mentions if not is_inside(model, node, loop)]
@@ -121,6 +124,15 @@ def _is_empty_list(write: Write) -> bool:
     return (
         write.kind == "assign" and not write.unpacked and isinstance(write.value, cst.List) and not write.value.elements
     )
+
+
+def _is_of_another_time(model: Model, write: Write, start: Write, loop: cst.For | cst.While) -> bool:
+    """`losses = np.mean(losses)` behind the loop, and any other value that the list takes the place of where it starts,
+    or that takes its place where the loop is over."""
+    target = write.target
+    if write.kind != "assign" or is_inside(model, target, loop):
+        return False
+    return not _is_between(model, target, start, loop) and not _may_follow_exception(model, target, loop)
 
 
 def _loop_behind(model: Model, start: Write, read: Readback) -> cst.For | cst.While:
