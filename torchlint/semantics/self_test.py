@@ -19,7 +19,7 @@ _WORK = re.compile(r"^(backward|step|open|argv)$|optim|DataLoader|load|read|argp
 def calls_of_self_test(module: cst.Module) -> frozenset[cst.CSTNode]:
     """The calls below `if __name__ == "__main__":`, and in the functions that are run there, of a file that defines
     functions or classes and does no work there but to try them out."""
-    block = next(filter(_is_main, reversed(module.body)), None)
+    block = next(filter(is_main, reversed(module.body)), None)
     if block is None or any(map(_is_work, walk(block))):
         return frozenset()
     parts = [block, *_entered(block, module.body)]
@@ -46,7 +46,8 @@ def _anywhere(value: Value) -> Value:
     return value.but(place=place, grad=Grad.CARRIES if value.carries else Grad.UNKNOWN)
 
 
-def _is_main(node: cst.CSTNode) -> bool:
+def is_main(node: cst.CSTNode) -> bool:
+    """`if __name__ == "__main__":`"""
     match node:
         case cst.If(test=cst.Comparison(left=cst.Name(value="__name__"), comparisons=[cst.ComparisonTarget()])):
             return True

@@ -333,6 +333,26 @@ def test_a_sum_that_gets_a_fix_needs_no_reason() -> None:
     assert finding.no_fix == ""
 
 
+@pytest.mark.parametrize(("asked", "is_fixed"), [("vars(model)", True), ("vars()", False), ("dir()", False)])
+def test_what_an_object_has_is_no_list_of_the_names_of_the_function(asked: str, is_fixed: bool) -> None:
+    code = training("total += loss.item()", "total = 0.0", f"print({asked})\nreturn total")
+    assert (fixed(code, "SYNC01") != code) is is_fixed
+
+
+@pytest.mark.parametrize("is_program", [True, False])
+def test_a_file_that_imports_a_program_does_not_see_what_it_makes_when_it_is_run(
+    is_program: bool, tmp_path: Path
+) -> None:
+    guard = 'if __name__ == "__main__":' if is_program else "if True:"
+    code = training("total += loss.item()", "total = 0.0", "print(total)", head=TORCH_ONLY)
+    code = code.replace("def train(model, loader, optimizer):", f"from data import model, loader, optimizer\n\n{guard}")
+    (tmp_path / "main.py").write_text(code)
+    (tmp_path / "eval.py").write_text("import torch\nfrom main import device\n\ntotal = torch.ones(2, device=device)\n")
+    (tmp_path / "pyproject.toml").touch()
+    [finding] = lint(Source.read(tmp_path / "main.py"), Settings.selecting("SYNC01"), project=Project())
+    assert (finding.fix is not None) is is_program
+
+
 @pytest.mark.parametrize(("other", "is_fixed"), [("mps", False), ("cuda:1", True)])
 def test_no_double_where_the_device_of_another_file_may_lack_it(other: str, is_fixed: bool, tmp_path: Path) -> None:
     (tmp_path / "pyproject.toml").touch()

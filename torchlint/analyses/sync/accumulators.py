@@ -12,7 +12,8 @@ from torchlint.analyses.exceptions import catches
 from torchlint.analyses.order import is_before
 from torchlint.rule import NoFixError
 from torchlint.semantics.dataflow import reaches
-from torchlint.semantics.entities import Binding, Loop, Write
+from torchlint.semantics.entities import Binding, Call, Loop, Write
+from torchlint.semantics.self_test import is_main
 from torchlint.semantics.tree import walk
 from torchlint.semantics.values import Kind, Value
 
@@ -20,7 +21,8 @@ if TYPE_CHECKING:
     from torchlint.analyses.sync.readback import Readback
     from torchlint.semantics.model import Model
 
-_NAMESPACE_READERS = frozenset(["locals", "globals", "vars", "eval", "exec", "dir"])
+_NAMESPACE_READERS = frozenset(["locals", "globals", "eval", "exec"])
+_OF_AN_OBJECT_TOO = frozenset(["vars", "dir"])
 _CLOCKS = frozenset(f"time.{name}{ns}" for name in ("time", "perf_counter", "monotonic") for ns in ("", "_ns"))
 _EXACT_FORMATS = ("f", "F", "e", "E", "%")
 
@@ -163,9 +165,12 @@ def _target(update: cst.Assign | cst.AugAssign) -> cst.BaseExpression:
 
 
 def is_seen_elsewhere(model: Model, binding: Binding) -> bool:
-    """Whether another function has the sum, or a file that imports this one has its name."""
+    """Whether another function has the sum, or a file that imports this one has its name: what is made where the file
+    is run as a program is not there for those."""
     if binding.shared or binding.is_parameter:
         return True
+    if all(any(map(is_main, model.ancestors(write.target))) for write in binding.writes):
+        return False
     word = re.compile(rf"\b{re.escape(binding.name)}\b")
     texts = (source.text for source in model.users()) if binding.is_global else ()
     return any(binding.name in text and word.search(text) is not None for text in texts)
@@ -207,10 +212,15 @@ def has_other_purpose(model: Model, update: cst.CSTNode, loop: Loop, outer: cst.
             break
         if catches(above, model):
             return True
-    function = model.function(update)
-    if any(isinstance(c.node.func, cst.Name) and c.node.func.value in _NAMESPACE_READERS for c in function.calls):
+    if any(map(_reads_namespace, model.function(update).calls)):
         return True
     return any(_is_asynchronous(call.method, call.callee, call.node) for call in loop.calls)
+
+
+def _reads_namespace(call: Call) -> bool:
+    """`locals()`, `exec(code)`, but not `vars(args)`."""
+    name = call.node.func.value if isinstance(call.node.func, cst.Name) else ""
+    return name in _NAMESPACE_READERS or (name in _OF_AN_OBJECT_TOO and not call.arguments)
 
 
 def _is_asynchronous(method: str | None, callee: str | None, node: cst.Call) -> bool:
