@@ -237,6 +237,8 @@ def test_what_a_network_gives_on_both_ways_is_not_cut_off(line: str, left: str) 
     [
         ("F.softmax(out, dim=1).detach()", True),
         ("F.softmax(out, dim=1).data", True),
+        ("net(x).clone().detach()", True),
+        ("net(x).detach().clone()", True),
         ("nn.Softmax(dim=1)(out).detach()", True),
         ("scaled(out, 2).detach()", True),
         ("scaled(model.weight, 2).detach()", False),
