@@ -41,7 +41,9 @@ def shown_beside_others(found: Sequence[tuple[cst.CSTNode, Finding]], model: Mod
             and (isinstance(node, cst.Attribute) or (finding.fix is not None and not _draws(node, model)))
         ]
         unfixed = [node for node, each in found if each.fix is None and each.code not in _LOOK_BESIDE]
-        places = _Places(model, [edit for _, fix in applied.values() for edit in fix.edits], untouched, unfixed)
+        drawn = [node for at, (node, _) in enumerate(found) if at not in applied and _draws(node, model)]
+        edits = [edit for _, fix in applied.values() for edit in fix.edits]
+        places = _Places(model, edits, untouched, unfixed, drawn)
         fresh = {at: left for at, each in applied.items() if (left := places.left(*each)) is not None}
         applied = {at: each for at, each in applied.items() if at not in fresh}
         beside |= fresh
@@ -84,9 +86,15 @@ class _Places:
     """What the fixes of one rule leave as it is, by how it looks and by where it stands."""
 
     def __init__(
-        self, model: Model, edits: Sequence[Edit], untouched: Sequence[cst.CSTNode], unfixed: Sequence[cst.CSTNode]
+        self,
+        model: Model,
+        edits: Sequence[Edit],
+        untouched: Sequence[cst.CSTNode],
+        unfixed: Sequence[cst.CSTNode],
+        drawn: Sequence[cst.CSTNode],
     ) -> None:
         self._model = model
+        self._drawn = {statement: node for node in drawn if (statement := model.small_statement(node)) is not None}
         self._unfixed = {
             (model.function(node), model.loop(node)): node
             for node in unfixed
@@ -110,13 +118,15 @@ class _Places:
     def left(self, node: cst.CSTNode, fix: Fix) -> cst.CSTNode | None:
         """The first expression of the function or class that looks like the one at `node`, has not what the fix gives
         to that one, and is not changed by any of the edits; before that, any of its kind that has no fix in the same
-        loop, or whose fix is only shown in the function; of an attribute, any that the rule finds there or in the same
-        statement elsewhere."""
+        loop, or whose fix is only shown in the function, and random numbers in the same statement; of an attribute,
+        any that the rule finds there or in the same statement elsewhere."""
         model = self._model
         if isinstance(node, cst.Call) and (beside := self._unfixed.get((model.function(node), model.loop(node)))):
             return beside
         if not isinstance(node, (cst.Call, cst.Attribute)) or not _is_made_in_place(node, fix, model):
             return None
+        if isinstance(node, cst.Call) and (drawn := self._drawn.get(model.small_statement(node) or node)):
+            return drawn
         kept = _attribute(node)
         if (reported := self._reported.get((kept, model.function(node)))) is not None:
             return reported
