@@ -125,13 +125,14 @@ class _Places:
             return beside
         if not isinstance(node, (cst.Call, cst.Attribute)) or not _is_made_in_place(node, fix, model):
             return None
-        if isinstance(node, cst.Call) and (drawn := self._drawn.get(model.small_statement(node) or node)):
+        statement = model.small_statement(node)
+        if isinstance(node, cst.Call) and statement is not None and (drawn := self._drawn.get(statement)) is not None:
             return drawn
         kept = _attribute(node)
         if (reported := self._reported.get((kept, model.function(node)))) is not None:
             return reported
-        statement = model.small_statement(node) if kept is not None else None
-        if statement is not None and (same := self._statements.get(model.code(statement))) is not None:
+        whole = model.code(statement) if kept is not None and statement is not None else None
+        if whole is not None and (same := self._statements.get(whole)) is not None:
             return same
         own, change = _rewritten(node, fix, model), _change(fix, model)
         like = (_place(node, kept, model), _look(own, kept, model))
