@@ -286,3 +286,19 @@ def test_what_has_no_fix_and_looks_otherwise_keeps_nothing_back(other: str) -> N
     code += f"    def run(self, x):\n        a = torch.Tensor([0.0]).to(x.device)\n        return a + {other}\n"
     assert [finding.fix is None for finding in findings(code, "XFER01")][1:] in ([True], [])
     assert "torch.zeros(1, device=x.device)" in fixed(code, "XFER01")
+
+
+@pytest.mark.parametrize(
+    ("between", "is_changed"), [(", ", False), ("\n    other = ", True)], ids=["one statement", "two"]
+)
+def test_random_numbers_that_stay_keep_what_is_made_in_the_same_statement(between: str, is_changed: bool) -> None:
+    targets = "mask, other" if between == ", " else "mask"
+    code = f"""\
+import torch
+torch.manual_seed(0)
+
+def batch():
+    {targets} = torch.ones(8, 3).cuda(){between}torch.randn(8, 3).cuda()
+    return mask, other
+"""
+    assert (fixed(code, "XFER01", unsafe=True) != code) is is_changed

@@ -222,3 +222,11 @@ def test_a_chain_of_calls_gets_a_line_for_each_where_brackets_close_on_lines_of_
 def test_no_line_is_broken_between_two_short_arguments(end: str) -> None:
     after = CHAIN.replace("\n", end)
     assert "(points,\n" not in broken(SHORT, after, FILL if end == "\n" else CLOSED)
+
+
+def test_arguments_on_a_further_line_are_broken_whatever_follows_their_bracket() -> None:
+    before = (
+        "    loader = Loader(\n        first_dataset_of_all, batch_size=32, shuffle=False) if is_wanted else None\n"
+    )
+    after = before.replace("shuffle=False", "shuffle=False, num_workers=count_of_workers")
+    assert broken(before, after) == after.replace("False, ", "False,\n        ")

@@ -182,6 +182,12 @@ INSTALLED = {
     "a Dockerfile": ("docker/gpu/Dockerfile", "RUN pip install torch==1.7.1\n", "torch==1.7.1"),
     "a guide": ("docs/INSTALL.md", "`conda install pytorch=1.4 -c pytorch`\n", "pytorch=1.4"),
     "what another guide talks of": ("docs/INSTALL.md", "This was written when PyTorch 1.4 came out.\n", None),
+    "an entry of the list of a guide": (
+        "docs/GETTING_STARTED.md",
+        "* PyTorch 1.11+ (see its page)\n",
+        "* PyTorch 1.11",
+    ),
+    "an entry of another kind": ("docs/GETTING_STARTED.md", "* the PyTorch 1.11 release notes\n", None),
     "a guide beside code of its own": ("third_party/README.md", "`pip install torch==1.4`\n", None),
     "another program": ("tools/old.py", "x = iter(loader).next()\n", "iter(loader).next()"),
     "another program for Python 3.6": ("tools/old.py", "x = x.cuda(0, async=True)\n", ".cuda(0, async=True"),

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 _OF_GRAPH = re.compile(r"(?i)detach|grad|graph|\bdata\b")
 _LOSSES = re.compile(r"_loss$|cross_entropy|kl_div")
-_SAME = frozenset({"cpu", "cuda", "to", "squeeze", "float", "contiguous", "view", "reshape"})
+_SAME = frozenset({"cpu", "cuda", "to", "squeeze", "float", "contiguous", "view", "reshape", "clone"})
 _CUTS = frozenset({"detach", "data"})
 _NUMBERS = (Use.ELEMENT, Use.CHOICE, Use.NUMBER)
 _MOST_NAMES = 4

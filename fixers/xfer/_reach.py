@@ -103,6 +103,15 @@ def runs_once(move: Call, model: Model) -> bool:
     return (function.is_module or function.name == "__init__") and not model.loops_around(move.node)
 
 
+def says_where_numbers_go(model: Model) -> bool:
+    """Whether the file has `torch.tensor(0.0, device=device)`: it makes single numbers in that way."""
+    return any(
+        not call.argument("device").absent and isinstance(call.node.args[0].value, (cst.Integer, cst.Float))
+        for call in model.calls_to("torch.tensor")
+        if call.node.args
+    )
+
+
 def _asks_whether_it_is_there(test: cst.BaseExpression) -> bool:
     """`not hasattr(self, "noise")`, `self.noise is None`"""
     match test:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import libcst as cst
 from torchlint.fixers.xfer._casts import call_on, cast_again, cast_type, is_cast_to_long, is_shaped_only
 from torchlint.fixers.xfer._long_lines import grows_too_long, joins_lines_too_long, outgrows_limit
-from torchlint.fixers.xfer._reach import check_reach, is_seeded, runs_once
+from torchlint.fixers.xfer._reach import check_reach, is_seeded, runs_once, says_where_numbers_go
 from torchlint.fixers.xfer._target import Target, known, target_of, tensor_of_both
 from torchlint.fixers.xfer._twins import cut, is_said_by_name, twins
 
@@ -148,7 +148,8 @@ def _edits(creation: Creation, target: Target, rewriter: Rewriter, model: Model)
     for factory in creation.made.factories:
         names = _Names(factory, tensor_of_both(factory, target, dtype, model), rewriter)
         if numbers_given(factory, model) is not None:
-            made, arguments = _of_numbers(factory, dtype is not None, runs_once(creation.move, model), names, model)
+            is_plain = runs_once(creation.move, model) or model.once(says_where_numbers_go)
+            made, arguments = _of_numbers(factory, dtype is not None, is_plain, names, model)
         elif factory.callee in SIZED_CLASSES:
             made, arguments = _renamed(creation, factory, dtype is not None, names, model)
         else:
@@ -285,10 +286,11 @@ def _of_tensor(factory: Call, names: _Names, model: Model) -> tuple[list[Edit], 
 
 
 def _of_numbers(
-    factory: Call, has_dtype: bool, is_once: bool, names: _Names, model: Model
+    factory: Call, has_dtype: bool, is_plain: bool, names: _Names, model: Model
 ) -> tuple[list[Edit], list[str]]:
     """`torch.FloatTensor([1, 2])` as `torch.tensor([1, 2])`, what is all alike as `torch.full((), 7)`, which waits for
-    no copy, unless that is done once and the number reads better in `torch.tensor(7)`; and its type."""
+    no copy, unless that is done once, or the file does so elsewhere, and the number reads better in `torch.tensor(7)`;
+    and its type."""
     numbers = numbers_given(factory, model)
     assert numbers is not None
     if factory.callee == "torch.as_tensor" and not is_said_by_name(factory):
@@ -304,7 +306,7 @@ def _of_numbers(
         return _of_range(factory, numbers, own, names.rewriter, model)
     is_typed = has_dtype or own is not None or not factory.argument("dtype").absent
     alike = equal_numbers(numbers)
-    alike = alike if alike is not None and fits(alike[1], is_typed) and not is_once else None
+    alike = alike if alike is not None and fits(alike[1], is_typed) and not is_plain else None
     constant = _constant(alike[1], is_typed) if alike is not None else None
     if constant is None and alike is not None and not is_typed:
         constant = _constant(alike[1], is_typed=True)  # `torch.tensor([0])` makes whole numbers of 64 bits

@@ -236,12 +236,12 @@ def _at_comma(layout: Layout, row: int, limit: int) -> list[Edit]:
 
 
 def _margin_in(layout: Layout, bracket: _Bracket, row: int) -> str | None:
-    """Of a further line in a bracket of the row, or in the one that the row begins in. None where much follows it."""
+    """Of a further line in a bracket of the row, where not much follows that, or in the one that the row begins in."""
     rest = layout.line(row)[bracket.end - layout.starts[row] :] if bracket.end_row == row else ""
+    if bracket.row != row and not bracket.is_index:
+        return layout.margin(row) if layout.around.get(row) is bracket else None
     if bracket.is_index or not _SHORT_REST.fullmatch(rest):
         return None
-    if bracket.row != row:
-        return layout.margin(row) if layout.around.get(row) is bracket else None
     return re.sub(r"[^\t]", " ", layout.text[layout.starts[row] : bracket.first])
 
 

@@ -50,6 +50,10 @@ def _mentioned(name: str) -> re.Pattern[str]:
     )
 
 
+# `* PyTorch 1.11+ (see its page)`, on a line of its own.
+_LISTED_IN_GUIDE = re.compile(
+    rf"(?im)^[ \t]*[*+-][ \t]+\W*{_TORCH}\W{{0,4}}[=<>~v≥]{{0,2}}[ \t]*(?P<version>\d\.\d+(?:\.\d+)*)"
+)
 # The channel that had torch until 0.3.
 _FIRST_CHANNEL = re.compile(r"conda install\b[^\n]* -c soumith\b")
 _LONG_TERM_CHANNEL = re.compile(r"(?<![\w/-])pytorch-lts\b")
@@ -287,5 +291,10 @@ _IN_LISTS: tuple[_Reading, ...] = (
     (_TOOLKIT_LISTED, _with_toolkit),
 )
 _IN_READMES: tuple[_Reading, ...] = ((_mentioned(_TORCH), _stated), (_mentioned(_LIBRARY), _with_library), *_IMPLIED)
-# Of other prose than that of the project's own README, only what is to be typed.
-_IN_GUIDES: tuple[_Reading, ...] = ((_required(_TORCH), _stated), (_required(_LIBRARY), _with_library), *_IMPLIED)
+# Of other prose than that of the project's own README, only what is to be typed, and the entries of a list.
+_IN_GUIDES: tuple[_Reading, ...] = (
+    (_required(_TORCH), _stated),
+    (_LISTED_IN_GUIDE, _stated),
+    (_required(_LIBRARY), _with_library),
+    *_IMPLIED,
+)

@@ -39,7 +39,9 @@ def shown_beside_others(found: Sequence[tuple[cst.CSTNode, Finding]], model: Mod
             if at not in applied
             and (isinstance(node, cst.Attribute) or (finding.fix is not None and not _draws(node, model)))
         ]
-        places = _Places(model, [edit for _, fix in applied.values() for edit in fix.edits], untouched)
+        drawn = [node for at, (node, _) in enumerate(found) if at not in applied and _draws(node, model)]
+        edits = [edit for _, fix in applied.values() for edit in fix.edits]
+        places = _Places(model, edits, untouched, drawn)
         fresh = {at: left for at, each in applied.items() if (left := places.left(*each)) is not None}
         applied = {at: each for at, each in applied.items() if at not in fresh}
         beside |= fresh
@@ -81,8 +83,11 @@ class _Change:
 class _Places:
     """What the fixes of one rule leave as it is, by how it looks and by where it stands."""
 
-    def __init__(self, model: Model, edits: Sequence[Edit], untouched: Sequence[cst.CSTNode]) -> None:
+    def __init__(
+        self, model: Model, edits: Sequence[Edit], untouched: Sequence[cst.CSTNode], drawn: Sequence[cst.CSTNode]
+    ) -> None:
         self._model = model
+        self._drawn = {statement: node for node in drawn if (statement := model.small_statement(node)) is not None}
         self._reported = {
             (_attribute(node), model.function(node)): node
             for node in untouched
@@ -101,15 +106,19 @@ class _Places:
     def left(self, node: cst.CSTNode, fix: Fix) -> cst.CSTNode | None:
         """The first expression of the function or class that looks like the one at `node`, has not what the fix gives
         to that one, and is not changed by any of the edits; before that, any of its kind whose fix is only shown in
-        the function; of an attribute, any that the rule finds there or in the same statement elsewhere."""
+        the function, and random numbers in the same statement; of an attribute, any that the rule finds there or in the
+        same statement elsewhere."""
         model = self._model
         if not isinstance(node, (cst.Call, cst.Attribute)) or not _is_made_in_place(node, fix, model):
             return None
+        statement = model.small_statement(node)
+        if isinstance(node, cst.Call) and statement is not None and (drawn := self._drawn.get(statement)) is not None:
+            return drawn
         kept = _attribute(node)
         if (reported := self._reported.get((kept, model.function(node)))) is not None:
             return reported
-        statement = model.small_statement(node) if kept is not None else None
-        if statement is not None and (same := self._statements.get(model.code(statement))) is not None:
+        whole = model.code(statement) if kept is not None and statement is not None else None
+        if whole is not None and (same := self._statements.get(whole)) is not None:
             return same
         own, change = _rewritten(node, fix, model), _change(fix, model)
         like = (_place(node, kept, model), _look(own, kept, model))

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator, Mapping, Set
+from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import islice
@@ -284,12 +284,23 @@ class Imports:
                 yield source
 
     def files_beside(self) -> Iterator[Source]:
-        """All other files of the project, as far as there are not too many."""
-        files = self.project.files_beside(self.file)
-        for file in files if len(files) <= _MOST_FILES else ():
+        """All other files of the project; where there are too many, those of the widest folder around that has fewer:
+        what is developed in one repository need not be one program."""
+        for file in self._near:
             source = self.project.source(file)
             if source is not None:
                 yield source
+
+    @cached_property
+    def _near(self) -> Sequence[str]:
+        files = self.project.files_beside(self.file)
+        near: Sequence[str] = files if len(files) <= _MOST_FILES else ()
+        for folder in Path(self.file).parents if not near else ():
+            inside = [file for file in files if file.startswith(f"{folder}{os.sep}")]
+            if len(inside) > _MOST_FILES:
+                break
+            near = inside
+        return near
 
     def classes_beside(self, methods: Set[str]) -> Iterator[tuple[Source, str]]:
         """The classes at the top level of those files that define these methods, by their outlines alone."""

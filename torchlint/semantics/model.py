@@ -210,7 +210,7 @@ class Model:
             yield from self._imports.companions()
 
     def files_beside(self) -> Iterator[Source]:
-        """All other files of the project; none where there are too many."""
+        """All other files of the project; where there are too many, those near by."""
         if self._imports is not None:
             yield from self._imports.files_beside()
 

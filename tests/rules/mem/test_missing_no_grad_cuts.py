@@ -283,3 +283,9 @@ def test_a_part_of_what_a_network_returns_is_not_cut_off(made: str, is_cut: bool
     code += "    return out.logits.cpu().detach().numpy()\n"
     after = fixed(code, "MEM05", "MEM09")
     assert (".detach()" not in after) is is_cut
+
+
+@pytest.mark.parametrize("cut", [".clone().detach()", ".detach().clone()"])
+def test_a_copy_of_a_result_is_not_cut_off(cut: str) -> None:
+    code = f"{SETUP}def judge(net: nn.Module, x):\n    net.eval()\n    return net(x){cut}.numpy()\n"
+    assert "net(x).clone().numpy()" in fixed(code, "MEM05", "MEM09")

@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 from pathlib import Path
+from textwrap import dedent
 
 import pytest
 
 from tests.rules.mem.projects import linted
 from tests.support import findings
+from torchlint.config import Settings
+from torchlint.engine import lint
+from torchlint.semantics.project import Project
+from torchlint.source import Source
 
 ENERGY = """
 import torch
@@ -166,6 +171,23 @@ def test_a_network_that_needs_more_than_it_is_given_is_not_the_one(tmp_path: Pat
     surface = SURFACE.replace("self, x", f"self, x, {more}")
     main = CHOSEN.format(made="get_class(options.name)(options)", given="x")
     assert len(linted(tmp_path, surface=surface, main=main)) == count
+
+
+@pytest.mark.parametrize(("folder", "count"), [("fields", 0), ("other", 1)])
+def test_of_a_repository_of_many_files_those_near_by_are_looked_at(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, folder: str, count: int
+) -> None:
+    monkeypatch.setattr("torchlint.semantics.foreign._MOST_FILES", 3)
+    for at in range(4):
+        (tmp_path / f"part_{at}.py").write_text("import torch\n")
+    for name in ("fields", "other"):
+        (tmp_path / name).mkdir()
+    (tmp_path / folder / "surface.py").write_text(dedent(SURFACE))
+    path = tmp_path / "fields" / "main.py"
+    path.write_text(dedent(CHOSEN.format(made="get_class(options.name)(options)", given="x")))
+    (tmp_path / "pyproject.toml").touch()
+    found = lint(Source.read(path), Settings.selecting("MEM05"), strict=True, project=Project())
+    assert len(found) == count
 
 
 ATTACKED = """

@@ -9,6 +9,7 @@ from tests.support import findings
 
 DETECTION = """
 import numpy as np
+from scipy.spatial import distance_matrix
 
 def detect(net, images):
     net.eval()
@@ -26,6 +27,7 @@ def detect(net, images):
     ("use", "count"),
     [
         ("kept = np.where(classes == 1)[0]", 0),
+        ("near = distance_matrix(boxes[:, 2:], size)", 0),
         ("boxes *= size", 0),
         ("kept = boxes[:, :4] / size", 0),
         ("kept = classes.astype('int32')", 0),

@@ -34,6 +34,9 @@ class Memory(nn.Module):
         ("batch.data.new(1)", "pass", 1),  # it is divided, so the batch is one tensor
         ("low.data.new(1)", "pass", 1),
         ("1.0", "self.rows[2:4].copy_(x.data[:2])", 1),
+        ("1.0", "self.rows.eq(info.data).sum()", 1),
+        ("1.0", "shown.eq(info.data).sum()", 0),  # of what may be an array, or a column
+        ("1.0", "self.rows.to(info.data).sum()", 0),  # which may be a device
         ("1.0", "self.keep(x.data[:2])", 0),
         ("1.0", "return x.data.size(0)", 1),
         ("1.0", "return info.data.size(0)", 1),

@@ -418,3 +418,12 @@ def test_a_class_of_tensors_that_is_given_a_list_is_told_where_to_make_it_beside
     for one, other in zip(*results, strict=True):
         assert torch.equal(one, other)
         assert one.dtype is other.dtype
+
+
+@pytest.mark.parametrize(
+    ("beside", "made"),
+    [("torch.tensor(1.0, device=x.device)", "torch.tensor(0.0"), ("torch.tensor(1.0)", "torch.zeros(()")],
+)
+def test_a_number_is_made_as_the_file_makes_others(beside: str, made: str) -> None:
+    code = f"import torch\n\ndef f(x):\n    return torch.tensor(0.0).to(x.device)\n\ndef g(x):\n    return {beside}\n"
+    assert f"return {made}, device=x.device)" in fixed(code, "XFER01", unsafe=True)

@@ -29,6 +29,7 @@ _TENSOR_ONLY = frozenset(
 )
 _OF_DATA = _TENSOR_ONLY | {"size", "dim"}  # of an array, `size` is a number
 _MAY_BE_TENSOR = re.compile(r"Tensor|Variable|Parameter|Loss|\bAny\b|\bobject\b|\bT\b")
+_OTHER_TENSORS = ("other", "mat2", "vec", "tensor")
 # Attributes of nothing else.
 _TENSOR_ATTRIBUTES = frozenset({"grad", "grad_fn", "requires_grad"})
 _TENSOR_CLASSES = ("torch.Tensor", "torch.nn.Parameter", "torch.nn.parameter.Parameter", "torch.autograd.Variable")
@@ -137,6 +138,12 @@ def _foreign_members(model: Model) -> dict[tuple[Function, str], set[str]]:
     return found
 
 
+def _takes_tensor(method: str) -> bool:
+    """Whether a method of tensors takes another one, and of all else a number at most: `x.eq(y)`, `x.copy_(y)`"""
+    entry = torch_api.lookup(method)
+    return entry is not None and all(names[:1] and names[0] in _OTHER_TENSORS for names in entry.parameter_lists)
+
+
 def _may_be_of_tensor(chain: Chain) -> bool:
     """Whether tensors have the member that is asked for first."""
     name = chain.steps[0].strip(".()") if chain.steps else "[]"
@@ -231,7 +238,7 @@ def _meets_tensors(model: Model, node: cst.CSTNode) -> bool:
             name = model.call(above).callee or ""
             if name in _TENSOR_CLASSES or name.endswith("_like"):
                 return name.startswith("torch.")
-            if name == "torch.Tensor.copy_":
+            if name.startswith("torch.Tensor.") and _takes_tensor(name):
                 return True
             if name.startswith("torchvision.utils."):
                 return True

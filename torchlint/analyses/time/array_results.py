@@ -17,11 +17,13 @@ if TYPE_CHECKING:
 
 _LAYERS = ("forward", "encode", "decode", "embed")  # methods that hand tensors on, as a call does
 _OF_TEXTS = (("convert_to_tensor", False), ("convert_to_numpy", True), ("output_value", "sentence_embedding"))
+_OF_ARRAYS = ("numpy.", "scipy.")
 _OF_NO_TENSORS = frozenset("astype tobytes tofile strip lstrip rstrip lower upper startswith endswith".split())
 
 
 def hands_back_arrays(model: Model, node: cst.CSTNode) -> bool:
-    """NumPy refuses tensors of an accelerator, so what it takes lies on the host; so does a text that is stripped."""
+    """NumPy and SciPy refuse tensors of an accelerator, so what they take lies on the host; so does a text that is
+    stripped."""
     return any(
         _is_taken_for_array(model, mention)
         for binding, target in _results(model, node)
@@ -75,7 +77,7 @@ def _is_taken_for_array(model: Model, node: cst.CSTNode) -> bool:
         case cst.Arg():
             call = model.parent(parent)
             callee = model.call(call).callee if isinstance(call, cst.Call) else None
-            return callee is not None and callee.startswith("numpy.")
+            return callee is not None and callee.startswith(_OF_ARRAYS)
         case cst.Attribute():
             return parent.attr.value in _OF_NO_TENSORS
         case cst.AugAssign():
