@@ -19,7 +19,7 @@ from torchlint.semantics.tree import bound_names, prefixes, walk
 from torchlint.semantics.values import Kind
 
 if TYPE_CHECKING:
-    from torchlint.semantics.entities import Binding, Call, Loop, Write
+    from torchlint.semantics.entities import Binding, Call, Function, Loop, Write
     from torchlint.semantics.model import Model
 
 CAT = re.compile(r"torch\.(cat|concat|concatenate|hstack|vstack|dstack|row_stack|column_stack)")
@@ -33,7 +33,8 @@ _METADATA_METHODS = ("size", "dim", "numel", "new_zeros", "new_ones", "new_empty
 class Growth:
     """`name = torch.cat([name, *parts], ...)` in `loops`, innermost first; `binding` is not made anew in any of them.
 
-    `first`: the tensor comes before the parts. `watched`: the loop asks how long it is, or whether there is one yet.
+    `hook`: a framework calls this function for each batch, and there is no loop. `first`: the tensor comes before the
+    parts. `watched`: the loop asks how long it is, or whether there is one yet.
     `name` may be an entry of a dict, `seen["out"]`, which is the variable then, or one of a dict or of lists that the
     loops inside choose, `seen[label]`: no loop of `loops` chooses.
     """
@@ -45,6 +46,12 @@ class Growth:
     loops: tuple[Loop, ...]
     binding: Binding
     watched: bool
+    hook: Function | None = None
+
+    @property
+    def around(self) -> cst.CSTNode:
+        """What runs again and again."""
+        return self.hook.node if self.hook is not None else self.loops[0].node
 
 
 @once
