@@ -19,9 +19,10 @@ class GrowByCat(Rule):
     ## What it does
 
     Reports `out = torch.cat([out, part])` in a loop that does nothing else with `out`: neither reads it nor makes it
-    anew; or in a method that a framework calls for each batch, as the `update` of a metric. Sequences that the next iteration needs (generated tokens, states), features that layers add to, windows of
-    fixed length, and loops of a few iterations are not reported. Layers that are counted, one for each neuron, say, are
-    where the tensor is empty before the loop.
+    anew; or in a method that a framework calls for each batch, as the `update` of a metric. Sequences that the next
+    iteration needs (generated tokens, states), features that layers add to, windows of fixed length, and loops of a few
+    iterations are not reported. Layers that are counted, one for each neuron, say, are where the tensor is empty before
+    the loop.
 
     ## Why is this bad
 

@@ -112,8 +112,9 @@ class Retrieval(Metric):
 COLLECTED = "self.seen = torch.cat([self.seen, preds])"
 
 
-def test_a_state_of_a_metric_that_each_batch_makes_longer_is_found_and_left_to_its_author() -> None:
-    [found] = findings(METRIC.format(method="update", grow=COLLECTED), "MEM10")
+@pytest.mark.parametrize("grow", [COLLECTED, "self.seen = torch.cat([self.seen.cpu(), preds.cpu()])"])
+def test_a_state_of_a_metric_that_each_batch_makes_longer_is_found_and_left_to_its_author(grow: str) -> None:
+    [found] = findings(METRIC.format(method="update", grow=grow), "MEM10")
     assert "Every batch copies all of `self.seen`" in found.message
     assert found.fix is None
 

@@ -9,7 +9,16 @@ from typing import TYPE_CHECKING
 import libcst as cst
 
 from torchlint.analyses.loops.steps import is_gated
-from torchlint.analyses.mem.cat_growth import CAT, Growth, elements_of, is_of_dict, is_of_layers, is_short, is_watch
+from torchlint.analyses.mem.cat_growth import (
+    CAT,
+    Growth,
+    copied,
+    elements_of,
+    is_of_dict,
+    is_of_layers,
+    is_short,
+    is_watch,
+)
 from torchlint.semantics.entities import Function
 from torchlint.semantics.tree import walk
 
@@ -37,10 +46,11 @@ def _own_attribute(model: Model, call: Call) -> cst.Attribute | None:
 
 def _growth(model: Model, call: Call, target: cst.Attribute) -> Growth | None:
     binding, elements = model.binding(target), elements_of(call.node)
-    grown = [element for element in (elements[0], elements[-1]) if element.deep_equals(target)] if elements else []
+    ends = (elements[0], elements[-1]) if elements else ()
+    grown = [copied(element) for element in ends if copied(element).deep_equals(target)]
     if binding is None or len(elements) < 2 or len(grown) != 1:
         return None
-    parts = tuple(element for element in elements if element is not grown[0])
+    parts = tuple(element for element in elements if copied(element) is not grown[0])
     for around in _rounds(model, call):
         run = _run_by(around) | ({call.function} if call.loop is None else set())
         reads = [read for read in binding.reads if read is not grown[0] and _runs(model, read, around, run)]
@@ -56,7 +66,7 @@ def _growth(model: Model, call: Call, target: cst.Attribute) -> Growth | None:
             call.node,
             f"{call.function.own_name}.{binding.name}",
             parts,
-            grown[0] is elements[0],
+            grown[0] is copied(elements[0]),
             () if is_hook else (around,),
             binding,
             bool(reads),
