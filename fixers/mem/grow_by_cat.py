@@ -108,6 +108,8 @@ def _check_is_collectable(model: Model, growth: Growth) -> None:
         raise NoFixError(f"other methods, and other files, may read `{growth.name}` at any time")
     if not growth.first:
         raise NoFixError("the parts go in front, so that their order is turned around")
+    if growth.moved:
+        raise NoFixError(f"each iteration moves `{growth.name}` to where its parts are")
 
 
 def _check_is_alone(model: Model, growth: Growth, begun: Beginning) -> None:

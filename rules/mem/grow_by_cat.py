@@ -10,6 +10,8 @@ from torchlint.rule import Fact, Report, Rule
 if TYPE_CHECKING:
     from torchlint.semantics.model import Model
 
+_WORDS = {True: ("iteration", "iterations", "after the loop"), False: ("batch", "batches", "when all have come")}
+
 
 class GrowByCat(Rule):
     """A loop makes a tensor longer with torch.cat in every iteration.
@@ -17,9 +19,10 @@ class GrowByCat(Rule):
     ## What it does
 
     Reports `out = torch.cat([out, part])` in a loop that does nothing else with `out`: neither reads it nor makes it
-    anew. Sequences that the next iteration needs (generated tokens, states), features that layers add to, windows of
-    fixed length, and loops of a few iterations are not reported. Layers that are counted, one for each neuron, say, are
-    where the tensor is empty before the loop.
+    anew; or in a method that a framework calls for each batch, as the `update` of a metric. Sequences that the next
+    iteration needs (generated tokens, states), features that layers add to, windows of fixed length, and loops of a few
+    iterations are not reported. Layers that are counted, one for each neuron, say, are where the tensor is empty before
+    the loop.
 
     ## Why is this bad
 
@@ -84,14 +87,15 @@ class GrowByCat(Rule):
         from torchlint.analyses.mem.cat_growth import growths
 
         for growth in chain(growths(model), attribute_growths(model)):
+            each, those, end = _WORDS[growth.hook is None]
             yield Report(
                 growth.call,
-                f"Every iteration copies all of `{growth.name}` to add to it: the time grows with the square of the "
-                "number of iterations. Collect the parts in a list, and put them together once after the loop.",
+                f"Every {each} copies all of `{growth.name}` to add to it: the time grows with the square of the "
+                f"number of {those}. Collect the parts in a list, and put them together once {end}.",
                 Confidence.LIKELY if growth.watched else Confidence.CERTAIN,
                 growth,
                 (
-                    Fact(growth.loops[0].node, f"no iteration of this loop makes `{growth.name}` anew"),
-                    Fact(growth.call, f"here it is copied, and nothing else in the loop works with `{growth.name}`"),
+                    Fact(growth.around, f"no {each} makes `{growth.name}` anew here"),
+                    Fact(growth.call, f"here it is copied, and nothing else there works with `{growth.name}`"),
                 ),
             )

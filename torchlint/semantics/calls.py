@@ -11,7 +11,7 @@ import libcst as cst
 from torchlint.semantics import torch_results, transfer
 from torchlint.semantics import vocabulary as words
 from torchlint.semantics.class_bodies import is_placeholder, record_fields
-from torchlint.semantics.decorators import Decorators
+from torchlint.semantics.decorators import Decorators, runs_without_gradients
 from torchlint.semantics.entities import Call, Class, Function
 from torchlint.semantics.method_calls import MethodCalls
 from torchlint.semantics.names import Names, canonical
@@ -455,9 +455,10 @@ class Calls(MethodCalls):
             grad = transfer.mixed_grad(inputs, self.grad)
             return torch_results.module_result(module, first, grad, transfer.mixed_place(inputs))
         call.is_forward = True
+        enabled = False if runs_without_gradients(call.target or call.foreign) else self.grad
         is_off = module.grad is Grad.DETACHED and not any(value.carries for value in inputs)
-        may_carry = self.grad and not is_off  # which somebody may have switched on again
-        grad = Grad.DETACHED if self.grad is False else (Grad.CARRIES if may_carry else Grad.UNKNOWN)
+        may_carry = enabled and not is_off  # which somebody may have switched on again
+        grad = Grad.DETACHED if enabled is False else (Grad.CARRIES if may_carry else Grad.UNKNOWN)
         place = transfer.mixed_place(inputs)
         place = place if place is Place.ACCELERATOR else module.place  # a wrapper may move what it is given
         if returned.kind is Kind.UNKNOWN:
@@ -465,7 +466,7 @@ class Calls(MethodCalls):
         if returned.kind is Kind.TENSOR:
             is_open = returned.place is Place.UNKNOWN or place is Place.HOST  # other callers may have it on the device
             return returned.but(grad=grad, place=place if is_open else returned.place)
-        return transfer.detached(returned) if self.grad is False else returned
+        return transfer.detached(returned) if enabled is False else returned
 
 
 _KIND_BY_BASE_NAME = (

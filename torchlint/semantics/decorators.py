@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 import libcst as cst
 
+from torchlint.semantics import vocabulary as words
 from torchlint.semantics.entities import Call, Function
 from torchlint.semantics.scopes import Scopes
 
@@ -83,6 +84,12 @@ class Decorators:
         binding = self._scopes.bindings.get(node) if isinstance(node, cst.Name) else None
         writes = binding.writes if binding is not None else []
         return bool(writes) and all(write.value in calls and not write.unpacked for write in writes)
+
+
+def runs_without_gradients(function: Function | None) -> bool:
+    """Whether a decorator of torch switches autograd off for all that a function computes."""
+    switches = [name for name in function.decorators if name in words.GRAD_SWITCHES] if function is not None else []
+    return bool(switches) and all(name in words.GRAD_DISABLING for name in switches)
 
 
 def _is_command(function: Function) -> bool:

@@ -91,3 +91,42 @@ def test_an_entry_of_a_dict_that_another_branch_begins_grows(test: str, otherwis
     """
     found = findings(code, "MEM10")
     assert [finding.fix for finding in found] == [None] * count
+
+
+METRIC = """
+import torch
+from torchmetrics import Metric
+
+
+class Retrieval(Metric):
+    def __init__(self):
+        super().__init__()
+        self.add_state("seen", default=torch.tensor([]))
+
+    def {method}(self, preds, target):
+        {grow}
+
+    def compute(self):
+        return torch.cdist(self.seen, self.seen).mean()
+"""
+COLLECTED = "self.seen = torch.cat([self.seen, preds])"
+
+
+@pytest.mark.parametrize("grow", [COLLECTED, "self.seen = torch.cat([self.seen.cpu(), preds.cpu()])"])
+def test_a_state_of_a_metric_that_each_batch_makes_longer_is_found_and_left_to_its_author(grow: str) -> None:
+    [found] = findings(METRIC.format(method="update", grow=grow), "MEM10")
+    assert "Every batch copies all of `self.seen`" in found.message
+    assert found.fix is None
+
+
+@pytest.mark.parametrize(
+    ("method", "grow"),
+    [
+        ("update", COLLECTED + "\n        self.best = self.seen.max()"),
+        ("update", COLLECTED + "\n        self.seen = self.seen[-100:]"),
+        ("merge", COLLECTED),
+    ],
+    ids=["the batch reads what there is", "of a fixed length", "a method that nobody calls"],
+)
+def test_a_state_that_is_worked_with_or_grows_nobody_knows_when_is_silent(method: str, grow: str) -> None:
+    assert findings(METRIC.format(method=method, grow=grow), "MEM10") == []

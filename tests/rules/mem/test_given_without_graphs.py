@@ -1,4 +1,5 @@
-"""MEM02: what a function computes of tensors without a graph has none, whatever training gives the same function."""
+"""MEM01 and MEM02: what a function computes of tensors without a graph has none, whatever training gives the same
+function, and what a network computes whose `forward` switches autograd off."""
 
 from __future__ import annotations
 
@@ -54,3 +55,32 @@ def main(model: nn.Module, reference: nn.Module, loader, eval_loader, optimizer,
 )
 def test_what_is_given_decides(switch: str, inside: str, count: int) -> None:
     assert len(findings(PREFERENCES.format(switch=switch, inside=inside), "MEM02")) == count
+
+
+MEASURE = """
+import torch
+from torch import nn
+
+class Accuracy(nn.Module):
+    {decorator}
+    def forward(self, logits, labels):
+        return (logits.softmax(1) * nn.functional.one_hot(labels, 10)).sum(1).mean()
+
+def train(model: nn.Module, loader, optimizer):
+    criterion, accuracy, seen = nn.CrossEntropyLoss(), Accuracy(), []
+    for x, y in loader:
+        logits = model(x.cuda())
+        loss = criterion(logits, y.cuda())
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        seen.append(accuracy(logits, y.cuda()))
+    return seen
+"""
+
+
+@pytest.mark.parametrize(
+    ("decorator", "count"), [("@torch.no_grad()", 0), ("@torch.inference_mode()", 0), ("@torch.enable_grad()", 1)]
+)
+def test_a_network_whose_forward_switches_autograd_off_gives_no_graph(decorator: str, count: int) -> None:
+    assert len(findings(MEASURE.format(decorator=decorator), "MEM01")) == count

@@ -231,6 +231,13 @@ def f(xs):
         out = torch.cat([x, out])
     return out
 """,
+    "moved to where the parts are": """\
+def f(xs):
+    out = torch.zeros(0, 3)
+    for x in xs:
+        out = torch.cat([out.cpu(), x.cpu()])
+    return out
+""",
     "a dimension that differs": """\
 def f(xs, dim):
     out = torch.zeros(0, 3)

@@ -59,6 +59,11 @@ SILENT = {
     "predictions are collected as lists": evaluation(
         "kept += out.argmax(1).cpu().tolist()", "kept = []", "return kept"
     ),
+    "predictions are collected one by one": evaluation(
+        "p = out.cpu().numpy()\nfor k, name in names:\n    kept[name].append(p[k].item())",
+        "kept = make()",
+        "return kept",
+    ),
     "predictions grow by cat": evaluation("kept = torch.cat([kept, out.cpu()])", "kept = torch.zeros(0, 3)"),
     "predictions of several networks are added up": evaluation(
         "if kept is None:\n    kept = model(x).cpu()\nelse:\n    kept += model(x).cpu()", "kept = None", "return kept"

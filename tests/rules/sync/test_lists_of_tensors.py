@@ -150,3 +150,23 @@ def shown(model: torch.nn.Module, loader):
 )
 def test_a_tensor_of_each_layer_is_no_row_of_one(read: str, count: int) -> None:
     assert len(findings(LAYERS.format(read=read), "SYNC07")) == count
+
+
+BOXES = """
+import torch
+
+
+def detect(model: torch.nn.Module, loader):
+    found = {{}}
+    for images, names in loader:
+        with torch.no_grad():
+            out = model([image.cuda() for image in images])
+        for each, name in zip(out, names):
+            found[name] = each[{key}].cpu()
+    return found
+"""
+
+
+@pytest.mark.parametrize(("key", "count"), [("'boxes'", 0), ("0", 1)])
+def test_what_has_keys_is_no_row_of_a_tensor(key: str, count: int) -> None:
+    assert len(findings(BOXES.format(key=key), "SYNC07")) == count

@@ -12,6 +12,9 @@ ALL = ("SYNC01", "SYNC02", "SYNC03", "SYNC04", "SYNC05", "SYNC06", "SYNC07", "SY
 
 PER_PARAMETER = {
     "a sum of norms": training("for p in model.parameters():\n    total += p.grad.norm(2).item() ** 2", "total = 0.0"),
+    "a number made a number again": training(
+        "for p in model.parameters():\n    total += float(p.grad.norm(2).item())", "total = 0.0"
+    ),
     "by name": training(
         "for p in model.parameters():\n    norm = p.grad.data.norm(2)\n    total += norm.item() ** 2", "total = 0.0"
     ),

@@ -3,6 +3,13 @@
 from __future__ import annotations
 
 LOOK_ALIKES = {
+    "pictures of bands, of which numpy finds the bounds": """\
+def show(out: torch.Tensor, plot):
+    for s in range(out.shape[1]):
+        band = out[:, s].permute(1, 2, 0).numpy()
+        low, high = band.min(), band.max()
+        plot((band - low) / (high - low))
+""",
     "words that change places with the next one, which the next iteration reads": """\
 def shuffle(words: torch.Tensor, swap: torch.Tensor):
     for i in range(words.size(1) - 1):

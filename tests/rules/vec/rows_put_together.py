@@ -268,4 +268,17 @@ def recall(x: torch.Tensor, classes):
     return at(x @ x.T, classes, 1)
 """,
     ),
+    "losses of joints, of which each is averaged before all are joined": (
+        "VEC02",
+        """\
+def losses(output, target):
+    criterion = torch.nn.MSELoss(reduction="none")
+    outs, truths = output.split(1, 1), target.split(1, 1)
+    found = []
+    for j in range(output.size(1)):
+        found.append(criterion(outs[j].squeeze(), truths[j].squeeze()))
+    found = [loss.mean(dim=1).unsqueeze(1) for loss in found]
+    return torch.cat(found, dim=1)
+""",
+    ),
 }

@@ -31,6 +31,14 @@ class JointLoss(nn.Module):
                 loss += self.criterion(guess, truth)
         return loss / joints
 """,
+    "a loss for each pair of pieces of one": """\
+def f(output, target):
+    guesses, truths = output.split(1, 1), target.split(1, 1)
+    loss = 0
+    for guess, truth in zip(guesses, truths):
+        loss += F.mse_loss(guess, truth)
+    return loss
+""",
     "a method of a network for each sample": """\
 def features(net: nn.Module, samples):
     samples = torch.from_numpy(samples).float().cuda()
@@ -123,6 +131,14 @@ def test_samples_one_by_one_are_reported(name: str) -> None:
 
 
 LOOK_ALIKES = {
+    "a loss for each pair of longer pieces": """\
+def f(output, target):
+    guesses, truths = output.split(64, 1), target.split(64, 1)
+    loss = 0
+    for guess, truth in zip(guesses, truths):
+        loss += F.mse_loss(guess, truth)
+    return loss
+""",
     "features of layers": """\
 def f(student, teacher):
     loss = 0

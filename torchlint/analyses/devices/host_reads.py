@@ -117,6 +117,15 @@ class Reads:
         counted = {write.loop for write in writes if write.kind == "for"}
         return bool(counted) and counted <= loops
 
+    def is_one_of_many(self, element: cst.BaseExpression) -> bool:
+        """`scores[k]`, where a loop within the loop counts `k`: together they are the array again."""
+        if not isinstance(element, cst.Subscript):
+            return False
+        inner = set(takewhile(lambda each: each is not self._loop, self._model.loops_around(element)))
+        names = (node for part in element.slice for node in walk(part) if isinstance(node, cst.Name))
+        indices = (binding for name in names if (binding := self._model.binding(name)) is not None)
+        return any(write.kind == "for" and write.loop in inner for index in indices for write in index.writes)
+
     def is_in_loop(self, node: cst.CSTNode) -> bool:
         return self._loop is None or self._loop in self._model.loops_around(node)
 

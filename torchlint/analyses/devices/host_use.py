@@ -372,7 +372,7 @@ class HostFlow:
         elif name in _DEVICE_METHODS:
             self._use |= Use.NEEDED
         elif host_calls.is_reduction(name) and (not call.args or self._model.value(node.value).rank == 1):
-            self._on(call, True)
+            self._on(call, name != "item" or not self._reads.is_one_of_many(node.value))
         else:
             self._on(call, number)
 

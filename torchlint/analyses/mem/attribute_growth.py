@@ -1,4 +1,5 @@
-"""Tensors that an object keeps and a method of it makes longer with torch.cat, once for each iteration of a loop."""
+"""Tensors that an object keeps and a method of it makes longer with torch.cat, once for each iteration of a loop or for
+each batch that a framework hands it."""
 
 from __future__ import annotations
 
@@ -8,16 +9,26 @@ from typing import TYPE_CHECKING
 import libcst as cst
 
 from torchlint.analyses.loops.steps import is_gated
-from torchlint.analyses.mem.cat_growth import CAT, Growth, elements_of, is_of_dict, is_of_layers, is_short, is_watch
+from torchlint.analyses.mem.cat_growth import (
+    CAT,
+    Growth,
+    copied,
+    elements_of,
+    is_of_dict,
+    is_of_layers,
+    is_short,
+    is_watch,
+)
+from torchlint.semantics.entities import Function
 from torchlint.semantics.tree import walk
 
 if TYPE_CHECKING:
-    from torchlint.semantics.entities import Call, Function, Loop
+    from torchlint.semantics.entities import Call, Loop
     from torchlint.semantics.model import Model
 
 
 def attribute_growths(model: Model) -> Iterator[Growth]:
-    """Those that nothing which runs in the loop works with, or begins anew."""
+    """Those that nothing which runs in a round works with, or begins anew."""
     for call in model.calls:
         if call.function.cls is not None and call.callee is not None and CAT.fullmatch(call.callee):
             target = _own_attribute(model, call)
@@ -35,37 +46,48 @@ def _own_attribute(model: Model, call: Call) -> cst.Attribute | None:
 
 def _growth(model: Model, call: Call, target: cst.Attribute) -> Growth | None:
     binding, elements = model.binding(target), elements_of(call.node)
-    grown = [element for element in (elements[0], elements[-1]) if element.deep_equals(target)] if elements else []
+    ends = (elements[0], elements[-1]) if elements else ()
+    grown = [copied(element) for element in ends if copied(element).deep_equals(target)]
     if binding is None or len(elements) < 2 or len(grown) != 1:
         return None
-    parts = tuple(element for element in elements if element is not grown[0])
-    for loop in _loops(model, call):
-        run = _run_by(loop) | ({call.function} if call.loop is None else set())
-        reads = [read for read in binding.reads if read is not grown[0] and _runs(model, read, loop, run)]
-        begins = any(write.target is not target and _runs(model, write.target, loop, run) for write in binding.writes)
+    parts = tuple(element for element in elements if copied(element) is not grown[0])
+    for around in _rounds(model, call):
+        run = _run_by(around) | ({call.function} if call.loop is None else set())
+        reads = [read for read in binding.reads if read is not grown[0] and _runs(model, read, around, run)]
+        begins = any(write.target is not target and _runs(model, write.target, around, run) for write in binding.writes)
         if (
             begins
             or not all(is_watch(model, read) for read in reads)
-            or _is_read_elsewhere(loop, target, binding.reads)
+            or _is_read_elsewhere(around, target, binding.reads)
         ):
             continue
+        is_hook = isinstance(around, Function)
         return Growth(
             call.node,
             f"{call.function.own_name}.{binding.name}",
             parts,
-            grown[0] is elements[0],
-            (loop,),
+            grown[0] is copied(elements[0]),
+            () if is_hook else (around,),
             binding,
             bool(reads),
+            around if is_hook else None,
         )
     return None
+
+
+def _rounds(model: Model, call: Call) -> Iterator[Loop | Function]:
+    """The loops around the call, or its method, where a framework calls that for each batch."""
+    if is_gated(model, call.node, call.loop):
+        return
+    yield from _loops(model, call)
+    hook = call.function.hook
+    if call.loop is None and hook is not None and hook.batch is not None:
+        yield call.function
 
 
 def _loops(model: Model, call: Call) -> Iterator[Loop]:
     """The loop around the call, or those of this file that call its method in each iteration."""
     sites = [call] if call.loop is not None else call.function.callers
-    if is_gated(model, call.node, call.loop):
-        return
     for site in sites:
         loop = site.loop
         if (
@@ -79,10 +101,10 @@ def _loops(model: Model, call: Call) -> Iterator[Loop]:
             yield loop
 
 
-def _run_by(loop: Loop) -> set[Function]:
-    """The functions of this file that an iteration runs."""
+def _run_by(around: Loop | Function) -> set[Function]:
+    """The functions of this file that a round runs."""
     found: set[Function] = set()
-    work = [*loop.calls]
+    work = [*around.calls]
     while work:
         call = work.pop()
         for target in (call.target, *call.alternatives):
@@ -92,14 +114,14 @@ def _run_by(loop: Loop) -> set[Function]:
     return found
 
 
-def _runs(model: Model, node: cst.CSTNode, loop: Loop, run: set[Function]) -> bool:
-    return model.function(node) in run or loop.node in model.ancestors(node)
+def _runs(model: Model, node: cst.CSTNode, around: Loop | Function, run: set[Function]) -> bool:
+    return model.function(node) in run or around.node in model.ancestors(node)
 
 
-def _is_read_elsewhere(loop: Loop, target: cst.Attribute, known: list[cst.Name | cst.Attribute]) -> bool:
-    """Whether the loop reads the attribute of an object by another name than `self`, or hands the object on."""
+def _is_read_elsewhere(around: Loop | Function, target: cst.Attribute, known: list[cst.Name | cst.Attribute]) -> bool:
+    """Whether the round reads the attribute of an object by another name than `self`, or hands the object on."""
     owner = target.value
-    for node in walk(loop.node):
+    for node in walk(around.node):
         if isinstance(node, cst.Attribute) and node.attr.value == target.attr.value and node not in (*known, target):
             return True
         if isinstance(node, cst.Arg) and isinstance(node.value, cst.Name) and node.value.deep_equals(owner):

@@ -19,7 +19,7 @@ from torchlint.semantics.tree import bound_names, prefixes, walk
 from torchlint.semantics.values import Kind
 
 if TYPE_CHECKING:
-    from torchlint.semantics.entities import Binding, Call, Loop, Write
+    from torchlint.semantics.entities import Binding, Call, Function, Loop, Write
     from torchlint.semantics.model import Model
 
 CAT = re.compile(r"torch\.(cat|concat|concatenate|hstack|vstack|dstack|row_stack|column_stack)")
@@ -33,7 +33,9 @@ _METADATA_METHODS = ("size", "dim", "numel", "new_zeros", "new_ones", "new_empty
 class Growth:
     """`name = torch.cat([name, *parts], ...)` in `loops`, innermost first; `binding` is not made anew in any of them.
 
-    `first`: the tensor comes before the parts. `watched`: the loop asks how long it is, or whether there is one yet.
+    `hook`: a framework calls this function for each batch, and there is no loop. `first`: the tensor comes before the
+    parts. `watched`: the loop asks how long it is, or whether there is one yet. `moved`: each iteration puts it on a
+    device before it adds to it.
     `name` may be an entry of a dict, `seen["out"]`, which is the variable then, or one of a dict or of lists that the
     loops inside choose, `seen[label]`: no loop of `loops` chooses.
     """
@@ -45,6 +47,13 @@ class Growth:
     loops: tuple[Loop, ...]
     binding: Binding
     watched: bool
+    hook: Function | None = None
+    moved: bool = False
+
+    @property
+    def around(self) -> cst.CSTNode:
+        """What runs again and again."""
+        return self.hook.node if self.hook is not None else self.loops[0].node
 
 
 @once
@@ -63,7 +72,7 @@ def _growth(model: Model, call: Call) -> Growth | None:
     binding = _holder(model, target) if target is not None else None
     if target is None or binding is None or binding.shared or len(elements) < 2:
         return None
-    places = [place for place, element in enumerate(elements) if _is_same(_copied(element), target)]
+    places = [place for place, element in enumerate(elements) if _is_same(copied(element), target)]
     if len(places) != 1 or places[0] not in (0, len(elements) - 1):
         return None
     chosen = _chosen(target)
@@ -78,7 +87,7 @@ def _growth(model: Model, call: Call) -> Growth | None:
         _counts(model, loops[0]) and _starts_empty(model, binding, call) and not _is_chain(model, loops[0])
     ):
         return None
-    grown = _copied(elements[places[0]])
+    grown, moved = copied(elements[places[0]]), is_moved(elements[places[0]])
     inside: list[cst.CSTNode] = [read for read in binding.reads if loops[0].node in model.ancestors(read)]
     if chosen is not None:
         inside = [node for read in inside if (node := _place(model, read, target, grown)) is not None]
@@ -89,7 +98,7 @@ def _growth(model: Model, call: Call) -> Growth | None:
     if any(not is_watch(model, read) for read in reads) or (reads and isinstance(loops[0].node, cst.While)):
         return None
     parts = tuple(element for place, element in enumerate(elements) if place not in places)
-    return Growth(call.node, text(target), parts, places[0] == 0, loops, binding, bool(reads))
+    return Growth(call.node, text(target), parts, places[0] == 0, loops, binding, bool(reads), moved=moved)
 
 
 def _is_for_some_rounds(model: Model, call: Call, grown: Binding) -> bool:
@@ -208,12 +217,22 @@ def elements_of(call: cst.Call) -> list[cst.BaseExpression]:
     return [] if any(isinstance(element, cst.StarredElement) for element in elements) else [e.value for e in elements]
 
 
-def _copied(element: cst.BaseExpression) -> cst.BaseExpression:
-    """What a `clone()` copies, before `torch.cat` copies it again."""
+def copied(element: cst.BaseExpression) -> cst.BaseExpression:
+    """What a `clone()` copies, or `cpu()` moves, before `torch.cat` copies it again."""
     match element:
         case cst.Call(func=cst.Attribute(value=inner, attr=cst.Name(value="clone")), args=[]):
             return inner
+        case cst.Call(func=cst.Attribute(value=inner)) if is_moved(element):
+            return inner
     return element
+
+
+def is_moved(element: cst.BaseExpression) -> bool:
+    """`out.cpu()`, `out.to(device)`"""
+    match element:
+        case cst.Call(func=cst.Attribute(attr=cst.Name(value="cpu" | "cuda" | "to"))):
+            return True
+    return False
 
 
 def _is_same(node: cst.BaseExpression, target: cst.Name | cst.Subscript) -> bool:

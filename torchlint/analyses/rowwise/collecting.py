@@ -96,12 +96,27 @@ def _collects(model: Model, binding: Binding, root: cst.CSTNode, grown: cst.Base
         and (not made or any(reaches(model, binding, target, read) for target in made))
     ]
     uses = [read for read in seen if not _suits_tensor(model, read) and not _is_grown(model, read)]
-    after = [read for read in uses if _goes_into(model, read) is not None or _is_collected_by_callers(model, read)]
+    after = [read for read in uses if _becomes_tensor(model, read)]
     others = [read for read in uses if read not in after and not follows_stack(model, binding, read)]
     if after or others:
         return bool(after) and not others
     is_looked_at = any(isinstance(model.parent(read), cst.Subscript) for read in seen)
     return is_looked_at and not any(map(gathers, _held(model, root, grown)))
+
+
+def _becomes_tensor(model: Model, read: cst.CSTNode) -> bool:
+    """Whether one tensor is made of a list, here, by the callers, or of what each of its elements becomes."""
+    goes_in = isinstance(read, cst.BaseExpression) and _goes_into(model, read) is not None
+    return goes_in or _is_collected_by_callers(model, read) or _is_collected_anew(model, read)
+
+
+def _is_collected_anew(model: Model, read: cst.CSTNode) -> bool:
+    """`rows` of `means = [row.mean() for row in rows]`, of which `torch.stack(means)` makes a tensor."""
+    match model.parent(read):
+        case cst.CompFor(iter=iterable, ifs=[], inner_for_in=None) as loop if iterable is read:
+            made = model.parent(loop)
+            return isinstance(made, cst.ListComp) and is_collected(model, made)
+    return False
 
 
 def _held(model: Model, root: cst.CSTNode, grown: cst.BaseExpression | None) -> list[cst.BaseExpression]:

@@ -11,6 +11,7 @@ import libcst as cst
 from torchlint.analyses.rowwise.names import spelled
 from torchlint.analyses.rowwise.state import HARMLESS, Fault, Step, Trace
 from torchlint.semantics.tree import walk
+from torchlint.semantics.values import Kind
 from torchlint.word_set import word_set
 
 if TYPE_CHECKING:
@@ -217,14 +218,18 @@ def inference(model: Model, root: Root, trace: Trace) -> Step | None:
 def along_dimension(model: Model, root: Root, trace: Trace) -> Step | None:
     """A reduction, a loss or a sorting of the row alone: given the whole tensor and a dimension, it can be one call
     before the loop, whatever the loop then does with the result. Where a row is a number, as one threshold after the
-    other is, what is reduced is something else."""
+    other is, what is reduced is something else; an array of numpy that is made of a row is reduced at no cost."""
     if not trace.subjects or not _ALLOWING.issuperset(trace.faults):
         return None
     if any(model.value(subject).rank == 1 for subject in trace.subjects.values()):
         return None
     own = (step for step in _of_its_row(root, trace) if not step.inputs.handed_on)
-    free = (step for step in own if not _is_of_chosen(model, root, step))
+    free = (step for step in own if not _is_of_chosen(model, root, step) and not _is_of_array(model, step))
     return next((step for step in free if _is_along_dimension(step)), None)
+
+
+def _is_of_array(model: Model, step: Step) -> bool:
+    return isinstance(step.node, cst.Call) and model.call(step.node).receiver_value.kind is Kind.ARRAY
 
 
 def _is_of_chosen(model: Model, root: Root, step: Step) -> bool:

@@ -24,8 +24,8 @@ _NUMBERS = re.compile(
     r"builtins\.range|random\.sample|random\.choices|numpy\.(arange|random\.\w+)|tqdm(\.\w+)*\.trange|six\.moves\.range"
 )
 _GIVING_BATCHES = re.compile(r"(?i)load|batch")
-_UNBOUND = ("torch.unbind", "torch.Tensor.unbind")
-_SPLIT = ("torch.split", "torch.Tensor.split")
+_FUNCTIONS = ("torch.unbind", "torch.split")
+_METHODS = ("torch.Tensor.unbind", "torch.Tensor.split")
 
 Header = cst.For | cst.CompFor | cst.Call
 
@@ -118,11 +118,11 @@ def lists_numbers(reader: Expressions, node: cst.BaseExpression) -> bool:
 
 def _rows(reader: Expressions, iterable: cst.BaseExpression) -> cst.BaseExpression | None:
     """The tensor whose rows an iterable yields."""
-    if isinstance(iterable, cst.Call) and reader.model.call(iterable).callee in (*_UNBOUND, *_SPLIT):
-        return _cut_tensor(reader, iterable)
+    if isinstance(iterable, cst.Call) and (cut := _cut_tensor(reader, iterable)) is not None:
+        return cut
     made = reader.assigned_call(iterable) if isinstance(iterable, cst.Name) else None
-    if made is not None and reader.model.call(made).callee in (*_UNBOUND, *_SPLIT):
-        return iterable if _cut_tensor(reader, made) is not None else None
+    if made is not None and _cut_tensor(reader, made) is not None:
+        return iterable
     if isinstance(iterable, cst.Name) and is_made_of_rows(reader.model, reader.certainty, iterable):
         return iterable
     if reader.is_tensor(iterable) or (reader.of(iterable).is_row and reader.believed_tensor(iterable)):
@@ -133,9 +133,13 @@ def _rows(reader: Expressions, iterable: cst.BaseExpression) -> cst.BaseExpressi
 def _cut_tensor(reader: Expressions, node: cst.Call) -> cst.BaseExpression | None:
     """`x` of `torch.unbind(x)` and `x.split(1, 1)`, but not of pieces that are longer."""
     call = reader.model.call(node)
-    if call.callee in _SPLIT and not _is_one(node.args[call.callee == "torch.split" :]):
+    is_function = call.callee in _FUNCTIONS
+    if not is_function and call.callee not in (None, *_METHODS):
         return None
-    return node.args[0].value if call.callee in ("torch.unbind", "torch.split") and node.args else call.receiver
+    name = call.callee.rpartition(".")[2] if call.callee is not None else call.method
+    if name != "unbind" and not (name == "split" and _is_one(node.args[is_function:])):
+        return None  # no text is split at 1
+    return node.args[0].value if is_function and node.args else call.receiver
 
 
 def _is_one(sizes: Sequence[cst.Arg]) -> bool:
@@ -147,13 +151,7 @@ def holds_rows(reader: Expressions, node: cst.BaseExpression) -> bool:
     if isinstance(node, cst.Name) and is_made_of_rows(reader.model, reader.certainty, node):
         return True
     source = reader.assigned_call(node) if isinstance(node, cst.Name) else None
-    if source is None:
-        return False
-    call = reader.model.call(source)
-    sizes = source.args[1:] if call.callee == "torch.split" else source.args
-    if call.callee == "torch.split" or call.method == "split":
-        return _is_one(sizes)
-    return call.callee in _UNBOUND or (call.callee is None and call.method == "unbind")
+    return source is not None and _cut_tensor(reader, source) is not None
 
 
 def _bind(reader: Expressions, target: cst.BaseExpression, seen: Seen) -> None:

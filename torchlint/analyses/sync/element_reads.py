@@ -347,7 +347,7 @@ def _sources(
     """The tensor that the expression is one element of, and the loop over it or over its indices."""
     indices, base = _indexed(element, rows)
     base = _bare(model, base) if indices else base
-    if isinstance(base, cst.Name) and all(model.value(index).constant is not None for index in indices):
+    if isinstance(base, cst.Name) and all(isinstance(model.value(index).constant, int) for index in indices):
         binding = model.binding(base)
         for loop in model.loops_around(element):
             tensor = _iterated(model, loop, binding) if binding is not None and not _is_rebound(binding, loop) else None

@@ -17,7 +17,7 @@ from torchlint.analyses.sync.residence import Residence
 from torchlint.analyses.sync.shown import shown_in
 from torchlint.semantics.entities import Loop, Role
 from torchlint.semantics.tree import walk
-from torchlint.semantics.values import Place
+from torchlint.semantics.values import Kind, Place
 
 if TYPE_CHECKING:
     from torchlint.semantics.model import Model
@@ -53,7 +53,8 @@ def parameter_reads(model: Model) -> Iterator[ParameterRead]:
 def _numbers(model: Model) -> Iterator[tuple[cst.Call, cst.BaseExpression, str]]:
     for node, tensor, how in reads(model):
         if how in ("item", "float", "int"):
-            yield node, tensor, how
+            if model.value(tensor).kind is not Kind.NUMBER:  # `float(x.item())`
+                yield node, tensor, how
         elif (shown := _shown_by(model, node)) is not None:
             yield shown, tensor, "log"
     for call in model.calls:
