@@ -414,12 +414,21 @@ def _moves_a_model(model: Model) -> bool:
 
 
 def _feeds_lightning(loader: Loader) -> bool:
-    """Built in a hook of a Lightning module, in a file whose trainer uses GPUs."""
+    """Built in a hook of a Lightning module, in a file whose trainer uses GPUs, or that such a file gets it from."""
     function = loader.site.function
     cls = function.cls
     if cls is None or not cls.is_lightning or function.name not in _HOOKS:
         return False
-    return any(_is_gpu_trainer(call, loader.model) for call in loader.model.calls)
+    return any(_is_gpu_trainer(call, home) for home in _where_trained(loader.model) for call in home.calls)
+
+
+def _where_trained(model: Model) -> Iterator[Model]:
+    """The file, and those that use it and have a trainer."""
+    yield model
+    for source in model.users():
+        home = model.model_of(source) if "Trainer(" in source.text else None
+        if home is not None:
+            yield home
 
 
 def _is_gpu_trainer(call: Call, model: Model) -> bool:
