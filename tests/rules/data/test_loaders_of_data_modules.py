@@ -44,3 +44,13 @@ def test_the_trainer_of_another_file_says_where_its_batches_go(
     (tmp_path / "train.py").write_text(TRAINING.format(accelerator=accelerator))
     source = Source.read(tmp_path / "data.py")
     assert len(lint(source, Settings.selecting("DATA02"), strict=True, project=Project())) == count
+
+
+@pytest.mark.parametrize(("name", "count"), [("train.py", 1), ("test_data.py", 0)])
+def test_a_test_of_a_data_module_does_not_say_where_its_batches_go(tmp_path: Path, name: str, count: int) -> None:
+    (tmp_path / "pyproject.toml").touch()
+    (tmp_path / "data.py").write_text(DATA.format(pinned=""))
+    trained = "def test_fit():\n    " + TRAINING.format(accelerator="auto").strip().replace("\n", "\n    ")
+    (tmp_path / name).write_text(trained + "\n    assert Photos\n")
+    source = Source.read(tmp_path / "data.py")
+    assert len(lint(source, Settings.selecting("DATA02"), strict=True, project=Project())) == count

@@ -19,6 +19,7 @@ from torchlint.analyses.loading.loaders import CLASSES, Loader, are_moved_elsewh
 from torchlint.analyses.loops.first_iteration import ends_at_once
 from torchlint.analyses.loops.steps import runs_few_times
 from torchlint.analyses.loops.trial_loops import is_trial
+from torchlint.files.test_code import is_test_code
 from torchlint.finding import Confidence
 from torchlint.semantics.class_bodies import is_placeholder
 from torchlint.semantics.dataflow import parameter_of_function
@@ -423,10 +424,11 @@ def _feeds_lightning(loader: Loader) -> bool:
 
 
 def _where_trained(model: Model) -> Iterator[Model]:
-    """The file, and those that use it and have a trainer."""
+    """The file, and those that use it and have a trainer, but for the tests of the project."""
     yield model
     for source in model.users():
-        home = model.model_of(source) if "Trainer(" in source.text else None
+        has_trainer = "Trainer(" in source.text and not is_test_code(source.path, source.text)
+        home = model.model_of(source) if has_trainer else None
         if home is not None:
             yield home
 
