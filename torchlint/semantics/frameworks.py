@@ -101,6 +101,15 @@ def is_evaluation(function: Function) -> bool:
     return function.cls is not None and function.cls.is_lightning and _EVALUATING.fullmatch(function.name) is not None
 
 
+def goes_back_from(function: Function) -> bool:
+    """A method that returns a loss to a framework, which runs the backward pass from it."""
+    if function.cls is None:
+        return False
+    if function.cls.is_lightning:
+        return function.name == "training_step"
+    return function.name == "compute_loss" and any(map(_TRAINER.fullmatch, function.cls.ancestry))
+
+
 def is_of_epoch(function: Function) -> bool:
     """A method that Lightning calls once an epoch, or once for all of them, and gives nothing."""
     return function.cls is not None and function.cls.is_lightning and _ENDING.fullmatch(function.name) is not None

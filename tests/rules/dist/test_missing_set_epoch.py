@@ -304,3 +304,30 @@ def test_an_attribute_of_another_name_that_is_written_by_hand() -> None:
     for name, found in (("size", 1), ("epoch", 0)):
         code = MAKE + f"options.__setattr__('{name}', 3)" + LOOP
         assert len(findings(HEADER + dedent(code), "DIST02")) == found
+
+
+RUNNER = """
+class Runner:
+    def __init__(self, hooks):
+        self.hooks = hooks
+        self.loader = DataLoader(data, 3, sampler=DistributedSampler(data, num_replicas=2, rank=0))
+
+    def run(self):
+        for epoch in range(3):
+            {before}
+            for batch in self.loader:
+                step(model, optimizer, batch)
+"""
+
+
+@pytest.mark.parametrize(
+    ("before", "count"),
+    [
+        ("[hook.before_epoch(self) for hook in self.hooks]", 0),
+        ("[getattr(hook, 'before_epoch')(self) for hook in self.hooks]", 0),
+        ("[hook.before_epoch(epoch) for hook in self.hooks]", 1),
+        ("print(self)", 1),
+    ],
+)
+def test_a_hook_that_is_given_the_object_may_tell_the_sampler_in_it(before: str, count: int) -> None:
+    assert len(findings(HEADER + RUNNER.format(before=before), "DIST02")) == count

@@ -23,6 +23,11 @@ REWRITES = {
     "weighted by a number": ("total += loss * x.size(0)", "total += loss.detach() * x.size(0)"),
     "spelled out": ("total = total + loss / len(loader)", "total = total + loss.detach() / len(loader)"),
     "a moving average": ("total = 0.98 * total + 0.02 * loss", "total = 0.98 * total + 0.02 * loss.detach()"),
+    "a moving average with the rest of a weight": (
+        "total = 0.9 * total + (1 - 0.9) * loss",
+        "total = 0.9 * total + (1 - 0.9) * loss.detach()",
+    ),
+    "beside a count": ("total, step = total + loss, step + 1", "total, step = total + loss.detach(), step + 1"),
     "a moving average that begins with the first": (
         "total = loss if step == 0 else 0.9 * total + 0.1 * loss",
         "total = loss.detach() if step == 0 else 0.9 * total + 0.1 * loss.detach()",
@@ -328,3 +333,25 @@ def test_one_of_several_results_that_is_asked_for_a_name_is_no_tensor(
 ) -> None:
     code = MEASURED.format(results=results, loss=loss, measure=measure)
     assert len(findings(code, "MEM02")) == count
+
+
+@pytest.mark.parametrize(
+    ("kept", "count"), [("part", 1), ("part.detach()", 0), ("part if name == 'none' else 0.0", 1), ("float(part)", 0)]
+)
+def test_the_parts_of_a_loss_that_a_loop_takes_out_of_their_dict_hold_its_graph(kept: str, count: int) -> None:
+    code = f"""
+sums = {{"fit": 0.0, "size": 0.0}}
+for x, y in loader:
+    opt.zero_grad()
+    pred = model(x)
+    parts = {{"fit": crit(pred, y), "size": pred.pow(2).mean()}}
+    loss = sum(parts.values())
+    loss.backward()
+    opt.step()
+    for name, part in parts.items():
+        sums[name] += {kept}
+print(sums)
+"""
+    reported = findings(SETUP + code, "MEM02")
+    assert len(reported) == count
+    assert all("the graph nodes" in finding.message for finding in reported)  # the pass has freed the rest

@@ -279,3 +279,40 @@ def test_what_picks_rows_has_no_graph(use: str, count: int) -> None:
             print([each.sum().item() for each in kept])
         """
     assert len(findings(code, "MEM01")) == count
+
+
+HANDED_BACK = """
+from {package} import {base}
+import torch
+
+class Task({base}):
+    def {method}(self, {given}):
+        loss = self.{network}(x).square().mean()
+        self.seen.append(loss)
+        return {returned}
+
+    def on_train_epoch_end(self):
+        self.log("seen", torch.stack(self.seen).mean())
+        self.seen.clear()
+"""
+LIGHTNING = {"package": "lightning", "base": "LightningModule", "network": "net"}
+TRANSFORMERS = {"package": "transformers", "base": "Trainer", "network": "model"}
+
+
+@pytest.mark.parametrize(
+    ("framework", "method", "returned", "count"),
+    [
+        (LIGHTNING, "training_step", "loss", 1),
+        (LIGHTNING, "training_step", "{'loss': loss}", 1),
+        (LIGHTNING, "training_step", "None", 0),  # nobody frees the graph that is kept, perhaps for a pass later on
+        (LIGHTNING, "validation_step", "loss", 0),  # which runs without a graph
+        (LIGHTNING, "shared_step", "loss", 0),
+        (TRANSFORMERS, "compute_loss", "loss", 1),
+    ],
+)
+def test_a_framework_frees_the_graph_of_the_loss_that_it_is_handed(
+    framework: dict[str, str], method: str, returned: str, count: int
+) -> None:
+    given = "x, index" if framework is LIGHTNING else "model, x"
+    code = HANDED_BACK.format(**framework, method=method, given=given, returned=returned)
+    assert len(findings(code, "MEM01")) == count

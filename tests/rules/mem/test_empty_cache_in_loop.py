@@ -236,3 +236,31 @@ def test_a_cache_that_is_emptied_for_large_inputs_is_not_emptied_in_every_step(t
                 return out
         """
     assert len(findings(code, "MEM06")) == count
+
+
+@pytest.mark.parametrize(
+    ("above", "count"),
+    [("pass", 1), ("step(x)", 0)],  # a way to make a step; one that is made again after an error
+)
+def test_a_branch_that_trains_is_in_every_step_where_nothing_else_trains(above: str, count: int) -> None:
+    code = f"""
+        import torch
+        from torch import nn
+
+        model = nn.Linear(8, 1).cuda()
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+
+        def step(x):
+            optimizer.zero_grad()
+            model(x).mean().backward()
+            optimizer.step()
+
+        def train(loader, lacks_memory):
+            for x in loader:
+                x = x.cuda()
+                {above}
+                if lacks_memory(x):
+                    torch.cuda.empty_cache()
+                    step(x)
+    """
+    assert len(findings(code, "MEM06")) == count

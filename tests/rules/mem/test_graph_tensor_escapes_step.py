@@ -63,6 +63,25 @@ mean = Mean()
 """
     + STEP
     + "    mean.add(loss)  # here\nprint(float(mean.value))\n",
+    "a moving average with a weight and the rest of it": """\
+class Mean:
+    def __init__(self, weight):
+        self.weight, self._value = weight, None
+
+    def add(self, value):
+        if self._value is None:
+            self._value = value
+        else:
+            self._value = self.weight * self._value + (1 - self.weight) * value
+
+    @property
+    def value(self):
+        return self._value
+
+mean = Mean(0.9)
+"""
+    + STEP
+    + "    mean.add(loss)  # here\nprint(float(mean.value))\n",
     "a meter of a dict": METER
     + "meters = {'loss': Meter()}\n"
     + STEP

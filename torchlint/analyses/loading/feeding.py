@@ -19,6 +19,7 @@ from torchlint.analyses.loading.loaders import CLASSES, Loader, are_moved_elsewh
 from torchlint.analyses.loops.first_iteration import ends_at_once
 from torchlint.analyses.loops.steps import runs_few_times
 from torchlint.analyses.loops.trial_loops import is_trial
+from torchlint.files.test_code import is_test_code
 from torchlint.finding import Confidence
 from torchlint.semantics.class_bodies import is_placeholder
 from torchlint.semantics.dataflow import parameter_of_function
@@ -414,12 +415,22 @@ def _moves_a_model(model: Model) -> bool:
 
 
 def _feeds_lightning(loader: Loader) -> bool:
-    """Built in a hook of a Lightning module, in a file whose trainer uses GPUs."""
+    """Built in a hook of a Lightning module, in a file whose trainer uses GPUs, or that such a file gets it from."""
     function = loader.site.function
     cls = function.cls
     if cls is None or not cls.is_lightning or function.name not in _HOOKS:
         return False
-    return any(_is_gpu_trainer(call, loader.model) for call in loader.model.calls)
+    return any(_is_gpu_trainer(call, home) for home in _where_trained(loader.model) for call in home.calls)
+
+
+def _where_trained(model: Model) -> Iterator[Model]:
+    """The file, and those that use it and have a trainer, but for the tests of the project."""
+    yield model
+    for source in model.users():
+        has_trainer = "Trainer(" in source.text and not is_test_code(source.path, source.text)
+        home = model.model_of(source) if has_trainer else None
+        if home is not None:
+            yield home
 
 
 def _is_gpu_trainer(call: Call, model: Model) -> bool:

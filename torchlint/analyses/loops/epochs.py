@@ -438,7 +438,19 @@ def _keeps_hands_off(call: Call, kept: tuple[Call, ...], model: Model) -> bool:
 
 
 def _is_handed(call: Call, kept: tuple[Call, ...], model: Model) -> bool:
-    return any(_holds_any(kept, model, model.value(arg.value)) for arg in call.arguments)
+    return any(
+        _holds_any(kept, model, model.value(arg.value)) or _is_owner(arg.value, call, kept, model)
+        for arg in call.arguments
+    )
+
+
+def _is_owner(given: cst.BaseExpression, call: Call, kept: tuple[Call, ...], model: Model) -> bool:
+    """Whether a method hands over its object, which has the sampler or the loader in an attribute, as to a hook."""
+    method = call.function
+    if method.cls is None or method.own_name is None or not is_name(given, method.own_name):
+        return False
+    written = (write.target for held in method.cls.attributes.values() for write in held.writes)
+    return any(_holds_any(kept, model, model.value(target)) for target in written)
 
 
 def _holds_any(kept: tuple[Call, ...], model: Model, value: Value) -> bool:

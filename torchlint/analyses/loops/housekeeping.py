@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -265,12 +265,17 @@ def _is_one_step(function: Function) -> bool:
 
 def _is_unconditional(model: Model, call: Call, loop: Loop | None) -> bool:
     """Whether a call is made in every iteration, on a machine that has the device at all."""
-    return all(_is_about_device(guard) or _holds_step(model, guard) for guard in model.guards(call.node, inside=loop))
+    made = loop.calls if loop is not None else call.function.calls
+    guards = model.guards(call.node, inside=loop)
+    return all(_is_about_device(guard) or _holds_step(model, guard, made) for guard in guards)
 
 
-def _holds_step(model: Model, guard: Guard) -> bool:
-    """A branch that trains is a way to make a step, as with and without mixed precision."""
+def _holds_step(model: Model, guard: Guard, made: Sequence[Call]) -> bool:
+    """A branch that trains is a way to make a step, as with and without mixed precision; not where another of the calls
+    that an iteration makes has made one, which the branch repeats after an error, perhaps."""
     if not isinstance(guard.node, cst.If) or guard.kind == "handler":
+        return False
+    if any(model.effects(call).backward and guard.node not in model.ancestors(call.node) for call in made):
         return False
     branch = guard.node.body if guard.branch == "body" else guard.node.orelse
     if branch is None:

@@ -10,6 +10,7 @@ import libcst as cst
 
 from torchlint.analyses.conditions import conditions, exclude
 from torchlint.analyses.single_tensor import carries, is_graphless
+from torchlint.semantics import frameworks
 from torchlint.semantics.dataflow import hold_the_same, reaches, sources, text, upstream, writes_reaching
 from torchlint.semantics.tree import last_name
 from torchlint.semantics.values import Grad, Kind
@@ -39,6 +40,16 @@ def passes_through(model: Model, graph: cst.BaseExpression) -> Iterator[Call]:
             goes_through = source is not None and _goes_through(model, source, call.loop, tensors)
             if goes_through and not _is_cut_behind(model, call, graph):
                 yield call
+
+
+def goes_back_from_framework(model: Model, graph: cst.BaseExpression) -> bool:
+    """Whether the function of an expression returns its graph to a framework, which frees it right away."""
+    function = model.function(graph)
+    if not frameworks.goes_back_from(function):
+        return False
+    tensors = _tensors(model, graph)
+    returned = (statement.value for statement in function.returns)
+    return any(value is not None and _goes_through(model, value, None, tensors) for value in returned)
 
 
 def _goes_through(
@@ -83,13 +94,23 @@ def _tensors(model: Model, graph: cst.BaseExpression) -> dict[Binding, set[Write
     that it may have seen. What is called, as a criterion, holds none, whoever else it computes something for."""
     found: dict[Binding, set[Write]] = {}
     loop = next(iter(model.loops_around(graph)), None)
-    for node in sources(model, graph, inside=loop):
+    read = sources(model, graph, inside=loop)
+    for node in [*read, *_walked_through(model, read)]:
         value = model.value(node)
         if carries(value) or (value.is_(Kind.UNKNOWN, Kind.TENSOR) and value.grad is Grad.UNKNOWN):
             binding = model.binding(node)
             if binding is not None and not binding.called:
                 found.setdefault(binding, set()).update(writes_reaching(model, binding, node))
     return found
+
+
+def _walked_through(model: Model, read: Sequence[cst.BaseExpression]) -> Iterator[cst.Name | cst.Attribute]:
+    """`losses` of a `loss` in `for name, loss in losses.items()`: the container holds its graph, too."""
+    for node in read:
+        binding = model.binding(node)
+        for write in binding.writes if binding is not None else ():
+            if write.kind == "for" and write.value is not None and write.loop in model.loops_around(node):
+                yield from sources(model, write.value, inside=write.loop)
 
 
 def backpropagated(call: Call) -> cst.BaseExpression | None:

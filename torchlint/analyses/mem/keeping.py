@@ -60,7 +60,8 @@ def _keepings(model: Model) -> Iterator[Keeping]:
             ):
                 yield Keeping(_way_of_sum(node.value), node, node.target, node.value)
             case cst.Assign(targets=[cst.AssignTarget(target=target)]):
-                yield from _assigned(model, node, target)
+                for place, value in _side_by_side(target, node.value):
+                    yield from _assigned(model, node, place, value)
 
 
 def _is_container(model: Model, node: cst.Call, holder: cst.BaseExpression, method: str) -> bool:
@@ -82,28 +83,41 @@ def _way_of_sum(added: cst.BaseExpression) -> Way:
     return Way.APPEND if isinstance(added, (cst.List, cst.ListComp)) else Way.SUM
 
 
-def _assigned(model: Model, node: cst.Assign, target: cst.BaseAssignTargetExpression) -> Iterator[Keeping]:
+def _side_by_side(
+    target: cst.BaseExpression, value: cst.BaseExpression
+) -> Iterator[tuple[cst.BaseExpression, cst.BaseExpression]]:
+    """Each target with what it gets: the two of `total, n = total + loss, n + 1`."""
+    match target, value:
+        case cst.Tuple(elements=targets), cst.Tuple(elements=values) if len(targets) == len(values):
+            yield from zip((each.value for each in targets), (each.value for each in values), strict=True)
+        case _:
+            yield target, value
+
+
+def _assigned(
+    model: Model, node: cst.Assign, target: cst.BaseExpression, value: cst.BaseExpression
+) -> Iterator[Keeping]:
     if not isinstance(target, (cst.Name, cst.Attribute, cst.Subscript)):
         return
-    if isinstance(node.value, COLLECTIONS):
-        yield Keeping(Way.APPEND, node, target, node.value)
-    yield from _joined(model, node, target)
-    yield from _compared(model, node, target)
+    if isinstance(value, COLLECTIONS):
+        yield Keeping(Way.APPEND, node, target, value)
+    yield from _joined(model, node, target, value)
+    yield from _compared(model, node, target, value)
     if isinstance(target, cst.Subscript) and model.value(target.value).is_(Kind.ARRAY):
         return  # a table of numpy holds numbers
     if isinstance(target, cst.Subscript) and _is_fresh_place(model, target):
-        yield Keeping(Way.APPEND, node, target, node.value)
+        yield Keeping(Way.APPEND, node, target, value)
         return
-    added = [term for branch in arms(node.value) for term in _added(model, branch, target)]
+    added = [term for branch in arms(value) for term in _added(model, branch, target)]
     for term in added:
         yield Keeping(_way_of_sum(term), node, target, term)
-    if not added and _is_best_so_far(model, node, target):
-        yield Keeping(Way.BEST, node, target, node.value)
+    if not added and _is_best_so_far(model, node, target, value):
+        yield Keeping(Way.BEST, node, target, value)
 
 
 def _added(model: Model, value: cst.BaseExpression, target: cst.BaseExpression) -> list[cst.BaseExpression]:
     """What a sum adds to the old value of the target, or a product multiplies it by."""
-    terms = list(_terms(value))
+    terms = list(_terms(model, value, target))
     same = [term for term in terms if _is_previous(model, term, target)]
     if len(terms) == 1 and isinstance(value, cst.BinaryOperation) and isinstance(value.operator, cst.Multiply):
         factors = (value.left, value.right)
@@ -127,9 +141,9 @@ def _reads(model: Model, node: cst.CSTNode, target: cst.Subscript) -> bool:
     return node is not target and isinstance(node, cst.BaseExpression) and _is_same(model, node, target)
 
 
-def _joined(model: Model, node: cst.Assign, target: cst.BaseExpression) -> Iterator[Keeping]:
+def _joined(model: Model, node: cst.Assign, target: cst.BaseExpression, value: cst.BaseExpression) -> Iterator[Keeping]:
     """`out = torch.cat([out, x])`: a tensor that grows instead of a list."""
-    match node.value:
+    match value:
         case cst.Call(args=[cst.Arg(value=cst.List(elements=parts) | cst.Tuple(elements=parts)), *_]) as call:
             if model.call(call).callee in _JOINS and any(_is_same(model, part.value, target) for part in parts):
                 for part in parts:
@@ -137,18 +151,20 @@ def _joined(model: Model, node: cst.Assign, target: cst.BaseExpression) -> Itera
                         yield Keeping(Way.APPEND, node, target, part.value)
 
 
-def _compared(model: Model, node: cst.Assign, target: cst.BaseExpression) -> Iterator[Keeping]:
+def _compared(
+    model: Model, node: cst.Assign, target: cst.BaseExpression, value: cst.BaseExpression
+) -> Iterator[Keeping]:
     """`most = torch.max(most, loss)`: the graph of each loss hangs on the one before, as in a sum."""
-    match node.value:
+    match value:
         case cst.Call(args=[cst.Arg(keyword=None, value=first), cst.Arg(keyword=None, value=second)]) as call:
             others = [part for part in (first, second) if not _is_same(model, part, target)]
             if model.call(call).callee in _EXTREMES and len(others) == 1:
                 yield Keeping(Way.SUM, node, target, others[0])
 
 
-def _terms(expression: cst.BaseExpression) -> Iterator[cst.BaseExpression]:
-    """`a`, `b` and `c` of `a + b - c`, and of `(a + b - c) / n`."""
-    stack = [expression]
+def _terms(model: Model, value: cst.BaseExpression, target: cst.BaseExpression) -> Iterator[cst.BaseExpression]:
+    """`a`, `b` and `c` of `a + b - c`, and of `(a + b - c) / n` where one of them is the old value of the target."""
+    stack = [value]
     while stack:
         match stack.pop():
             case cst.BinaryOperation(left=left, operator=cst.Add() | cst.Subtract(), right=right):
@@ -156,7 +172,7 @@ def _terms(expression: cst.BaseExpression) -> Iterator[cst.BaseExpression]:
             case cst.BinaryOperation(
                 left=cst.BinaryOperation(operator=cst.Add() | cst.Subtract()) as whole,
                 operator=cst.Divide() | cst.Multiply(),
-            ):
+            ) if any(_is_previous(model, term, target) for term in _terms(model, whole, target)):
                 stack.append(whole)
             case term:
                 yield term
@@ -180,7 +196,7 @@ def _is_same(model: Model, a: cst.BaseExpression, b: cst.BaseExpression) -> bool
     return type(a) is type(b) and text(a) == text(b)
 
 
-def _is_best_so_far(model: Model, node: cst.Assign, target: cst.BaseExpression) -> bool:
+def _is_best_so_far(model: Model, node: cst.Assign, target: cst.BaseExpression, value: cst.BaseExpression) -> bool:
     orderings = model.once(_orderings)
     if not orderings:
         return False
@@ -188,7 +204,7 @@ def _is_best_so_far(model: Model, node: cst.Assign, target: cst.BaseExpression) 
     compared = orderings.get(guard) if guard is not None else None
     if compared is None or text(target) not in compared:
         return False
-    return set(compared) == {text(node.value), text(target)}
+    return set(compared) == {text(value), text(target)}
 
 
 def _orderings(model: Model) -> dict[cst.CSTNode, tuple[str, str]]:

@@ -13,7 +13,7 @@ import libcst as cst
 from torchlint.analyses.evaluation_names import is_over_loader
 from torchlint.analyses.fate import Fate, Tracer, fate_of
 from torchlint.analyses.lifetime import Lifetime, lifetime, of_comprehension, resets, root
-from torchlint.analyses.mem.backward_pass import freeing_passes
+from torchlint.analyses.mem.backward_pass import freeing_passes, goes_back_from_framework
 from torchlint.analyses.mem.chosen_gradients import comes_without_graph
 from torchlint.analyses.mem.graphs import carriers, depends_on_forward, is_freed_inside, returned_by
 from torchlint.analyses.mem.handful import has_handful_of_places, is_over_handful
@@ -250,7 +250,7 @@ class _Judge:
 
     def _freed(self, graph: cst.BaseExpression, lives: Lifetime) -> bool | None:
         """Whether a backward pass frees the graph while its holder lives on; None: the holder goes with that pass."""
-        if is_freed_inside(self._model, graph):
+        if is_freed_inside(self._model, graph) or goes_back_from_framework(self._model, graph):
             return True
         around = self._model.loops_around(graph)
         within = False
