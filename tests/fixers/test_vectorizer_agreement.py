@@ -368,7 +368,6 @@ REPORTED = {
     "branch on values",
     "filter",
     "in place on an operand",
-    "index as a number",
     "module",
     "own function",
     "row read after the loop",

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
+from torchlint.analyses.vectorize import counting
 from torchlint.analyses.vectorize.purity import impurity
 from torchlint.analyses.vectorize.shapes import ATOM, Axis, Lifted, RefusedError, Size
 
@@ -85,6 +86,7 @@ def _range(lifter: Lifter, call: cst.Call) -> Axis:
 def _size(lifter: Lifter, node: cst.BaseExpression) -> Size:
     if lifter.varies(node):
         return _size_of_row(lifter, node)
+    lifter.tensors.measured(node, lifter.place)
     size = lifter.tensors.sizes.of(node, lifter.place)
     if size is None and impurity(lifter.model, node) is None:
         text = lifter.code(node)
@@ -132,7 +134,8 @@ def _zip(
             raise RefusedError(f"`{name.value}` is used for two things")
         lifter.rows[name.value] = _row(lifter, base, axis, others)
         lifter.depths[name.value] = len(lifter.context) + 1
-        lifter.bases[base.text] += 1
+        if not base.counts:
+            lifter.bases[base.text] += 1
     axis.whole = axis.counted = True
     return axis
 
@@ -151,6 +154,8 @@ def _rows_of(lifter: Lifter, node: cst.BaseExpression) -> Lifted:
         ):
             node = node.func.value
     base = lifter.base(node)
+    if lifter.tensors.lists_places(node, lifter.place) and not base.axes:
+        return counting.of_list(lifter, node, base)
     if not (base.tensor or base.claim is not None) or base.pair:
         raise RefusedError(f"`{lifter.code(node)}` is not known to be a tensor")
     lifter.tensors.learn_least(base.rank, 1)
@@ -174,11 +179,13 @@ def _length(base: Lifted) -> Size:
 def _row(lifter: Lifter, base: Lifted, axis: Axis, others: list[str]) -> Lifted:
     """One row of the base for each iteration; cut to the shortest of the others that it is zipped with."""
     text, level = base.text, base.level
+    if others and base.counts:
+        raise RefusedError(f"`{text}` may be longer than the rows")
     if others:
         shortest = others[0] if len(others) == 1 else f"min({', '.join(others)})"
         text, level = f"{base.atom}[{':, ' * base.count}: {shortest}]", ATOM
     return base.but(
-        text=text,
+        text=counting.of_elements(lifter, text) if base.counts else text,
         level=level,
         axes=(*base.axes, axis),
         rank=lifter.tensors.settled(base.rank.plus(-1)),

@@ -71,6 +71,9 @@ def join(lifter: Lifter, element: Lifted, name: str, dim: int, loops: int) -> Li
     if name == "python sum":
         return summed(lifter, element, list(range(first, element.count)), to_number=True)
     if name == "stack":
+        kept = element.where_it_is(dim) if dim and element.count == loops == 1 else None
+        if kept is not None:
+            return joined.but(text=kept, level=ATOM)
         front = MOVED.fullmatch(element.text) if dim and element.count == loops == 1 and element.level == ATOM else None
         if front is not None:  # from there to the front, and from the front to its place: in one step
             move = "" if front["dim"] == str(dim) else f".movedim({front['dim']}, {dim})"
