@@ -201,7 +201,7 @@ WITHOUT = (
     "rows.append(torch.roll({row}, 1))",
     "rows.append(beside({row}, base))",
     "held.out[i] = {row}.sum() + base[i]; rows.append({row})",
-    "held.out[i] = i; rows.append({row} * i)",
+    "held.out[i] = i; rows.append({row})",
     "t, _ = {row}.sort(dim=0); rows.append(t)",
 )
 INDEPENDENT = tuple(tuple(line.split("; ")) for line in WITHOUT)

@@ -77,7 +77,7 @@ def _or_nothing(plan: Plan) -> Lifted | None:
 
 def _why(plan: Plan) -> str:
     reasons = list(plan.cautions)
-    if "matmul" in plan.operations or "linalg" in plan.operations:
+    if plan.operations & {"matmul", "linalg", "layer"}:
         reasons.append("a batched product may round differently from the products of single rows")
     elif plan.operations & {"reduction", "pointwise", "mapped"}:
         reasons.append("results may differ in the last bits")

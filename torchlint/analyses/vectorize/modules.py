@@ -36,7 +36,7 @@ def applied(lifter: Lifter, node: cst.Call) -> Lifted | None:
     products = "Linear" in parts
     if not parts <= _POINTWISE:
         lifter.tensors.learn_least(operand.rank, 1)
-    lifter.operations.add("matmul" if products else "pointwise")
+    lifter.operations.add("layer" if products else "pointwise")
     text, unmoved, name = f"{lifter.one_line(node.func)}({operand.text})", None, lifter.one_line(node.func)
     kept = operand.where_it_is(operand.unmoved.dimension) if operand.unmoved is not None else None
     if kept is not None and operand.unmoved is not None and operand.rank.least > operand.unmoved.dimension:
