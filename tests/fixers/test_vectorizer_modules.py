@@ -140,3 +140,54 @@ def test_the_extreme_of_a_tensor_is_asked_of_it(name: str) -> None:
 def test_the_extreme_of_rows_stays() -> None:
     code = module("out = max(x[:, :1] * 2)\n")
     assert fixed(code, *RULES) == code
+
+
+TOGETHER = {
+    "several rows in line": ("rows = []", "rows.append(torch.cat((x[i], y[i])))", "torch.cat((x, y[: len(x)]), dim=1)"),
+    "several rows on rows": ("rows = []", "rows.append(torch.stack([x[i], y[i]], dim=-1))", "dim=-1)"),
+    "a function": ("soft = torch.nn.Softmax(dim=0)", "rows.append(soft(v[i]))", "torch.softmax(v[: len(x)], dim=-2)"),
+    "logarithms": ("soft = torch.nn.LogSoftmax(-1)", "rows.append(soft(v[i]))", "torch.log_softmax("),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", TOGETHER)
+def test_what_takes_a_dimension_takes_the_next_one(name: str) -> None:
+    made, line, held = TOGETHER[name]
+    code = module(f"rows = []\n{made}\nfor i in range(len(x)):\n    {line}\nout = torch.stack(rows)\n")
+    new = fixed(code, *RULES)
+    assert held in new, new
+    assert disagreement(kinds.Generated(code, SHAPES), new, CASES[FLOATS]) is None
+
+
+@pytest.mark.parametrize("along", ["unbind(dim=1)", "unbind(1)", "unbind(-1)", "unbind()"])
+def test_what_is_taken_apart_along_a_dimension_has_it_in_front(along: str) -> None:
+    code = module(f"out = torch.stack([a.exp() for a in x.{along}])\n")
+    new = fixed(code, *RULES)
+    assert "for " not in new.split("def f")[1]
+    assert disagreement(kinds.Generated(code, SHAPES), new, CASES[FLOATS]) is None
+
+
+ADDED = """\
+out = torch.zeros_like({like})
+for i in range(n):
+    out[i].index_add_(0, {places}[i].long(), {added}[i])
+"""
+
+
+@pytest.mark.parametrize(("like", "added"), [("x", "y"), ("v.mT", "v.mT")])
+def test_what_is_added_at_places_of_each_row_adds_up(like: str, added: str) -> None:
+    code = module(
+        f"at = x.abs() * 7 % p\nadded = {added}.detach()\n" + ADDED.format(like=like, places="at", added="added")
+    )
+    new = fixed(code, *RULES)
+    assert "index_put_(" in new, new
+    cases = [case for case in CASES[FLOATS] if case.other is None]
+    assert disagreement(kinds.Generated(code, SHAPES), new, cases) is None
+
+
+@pytest.mark.parametrize(
+    "line", ["out[i].index_add_(1, at[i], v[i])", "out[0].index_add_(0, at[i], x[i])", "x[i].add_(1)"]
+)
+def test_what_is_added_elsewhere_keeps_its_loop(line: str) -> None:
+    code = module(f"at = (x.abs() * 7 % p).long()\nout = torch.zeros_like(x)\nfor i in range(n):\n    {line}\n")
+    assert fixed(code, *RULES) == code

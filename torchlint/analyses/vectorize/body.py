@@ -12,7 +12,17 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
-from torchlint.analyses.vectorize import alignment, branches, counting, headers, indexing, layout, stacking, stored
+from torchlint.analyses.vectorize import (
+    alignment,
+    branches,
+    counting,
+    filling,
+    headers,
+    indexing,
+    layout,
+    stacking,
+    stored,
+)
 from torchlint.analyses.vectorize.shapes import (
     ATOM,
     SCALAR,
@@ -87,6 +97,8 @@ class Body:
             return
         if isinstance(small, cst.Assign) and len(small.targets) == 1:
             self._assign(small.targets[0].target, small.value, statement)
+        elif isinstance(small, cst.AnnAssign) and small.value is not None and isinstance(small.target, cst.Name):
+            self._assign(small.target, small.value, statement)
         elif isinstance(small, cst.AugAssign):
             self._augment(small, statement)
         elif isinstance(small, cst.Expr) and isinstance(small.value, cst.Call):
@@ -428,6 +440,9 @@ class Body:
 
     def _append(self, call: cst.Call, statement: cst.CSTNode) -> None:
         lifter, function = self.lifter, call.func
+        if isinstance(function, cst.Attribute) and isinstance(function.value, cst.Subscript):
+            filling.add_at_places(self, call, function.value, statement)
+            return
         if not isinstance(function, cst.Attribute) or not isinstance(function.value, cst.Name):
             raise RefusedError(f"`{lifter.code(function)}` may do anything")
         name = function.value.value

@@ -13,8 +13,24 @@ from typing import TYPE_CHECKING
 import libcst as cst
 
 from torchlint.analyses.vectorize import alignment
-from torchlint.analyses.vectorize.shapes import ATOM, INT64, SCALAR, UNARY, Axis, DType, Lifted, Rank, RefusedError
+from torchlint.analyses.vectorize.shapes import (
+    ATOM,
+    BIT_OR,
+    BOOL,
+    COMPARISON,
+    INT64,
+    POWER,
+    SCALAR,
+    UNARY,
+    Axis,
+    DType,
+    Lifted,
+    Rank,
+    RefusedError,
+)
+from torchlint.analyses.vectorize.stored import is_stored
 from torchlint.edits import spelling
+from torchlint.semantics.values import Kind
 
 if TYPE_CHECKING:
     from torchlint.analyses.vectorize.lifting import Lifter
@@ -36,15 +52,27 @@ def of_index(lifter: Lifter, axis: Axis) -> Lifted:
     arange = spelling.spelled(lifter.model, "torch.arange", lifter.place)
     if arange is None:
         raise refused(axis.index or "")
-    stop = axis.stop.text
-    if lifter.guarded and not axis.stop.natural:
-        stop, axis.guarded = f"max({stop}, 0)", True
-    else:
-        axis.reckoned = True
+    stop = length(lifter, axis)
     first = f"[{axis.start}:]" if axis.start else ""
     return Lifted(
         f"{arange}({stop}{_DEVICE}){first}", ATOM, (axis,), SCALAR, INT64, tensor=False, number=False, counts=True
     )
+
+
+def length(lifter: Lifter, axis: Axis) -> str:
+    """How far a loop counts, in code."""
+    if lifter.guarded and not axis.stop.natural:
+        axis.guarded = True
+        return f"max({axis.stop.text}, 0)"
+    axis.reckoned = True
+    return axis.stop.text
+
+
+def lists_places(lifter: Lifter, node: cst.BaseExpression) -> bool:
+    """Whether an expression is a list of integers, by all that is known of it."""
+    value = lifter.model.value(node)
+    element = value.element if value.kind is Kind.LIST and not value.optional and is_stored(node) else None
+    return element is not None and element.kind is Kind.NUMBER and element.dtype == "int" and not element.optional
 
 
 def of_list(lifter: Lifter, node: cst.BaseExpression, base: Lifted) -> Lifted:
@@ -91,7 +119,34 @@ def _is_defined(sign: str, second: Lifted, whole: bool) -> bool:
     """Whether an operator gives for tensors what it does for numbers: where these raise, tensors go on."""
     if sign == "**":
         return not whole
-    return not second.counts and (whole or sign == "/")
+    is_power = second.level == POWER and second.text[0] in "123456789"  # of a positive number, which is never zero
+    return (not second.counts or is_power) and (whole or sign == "/")
+
+
+def compared(lifter: Lifter, sign: str, operands: Sequence[Lifted]) -> Lifted | None:
+    """A comparison between indices and numbers; None where something else is among the operands."""
+    if not all(operand.counts or operand.number for operand in operands):
+        return None
+    together = alignment.broadcast(lifter, operands)
+    first, second = together.texts(BIT_OR, BIT_OR)
+    counts = any(operand.counts for operand in operands)
+    return Lifted(
+        f"{first} {sign} {second}", COMPARISON, together.axes, SCALAR, BOOL, tensor=False, counts=counts,
+        number=not counts,
+    )  # fmt: skip
+
+
+def chosen(lifter: Lifter, test: Lifted, first: Lifted, second: Lifted, node: cst.IfExp) -> Lifted:
+    """`a if i % 2 else b` of numbers. Whatever is not chosen has a value, too."""
+    where = spelling.spelled(lifter.model, "torch.where", lifter.place)
+    if not (test.counts and test.dtype == BOOL) or not all(each.counts for each in (first, second)) or where is None:
+        raise RefusedError(f"`{lifter.code(node)}` has no batched form")
+    values = [first, second] if first.dtype == second.dtype else [_double(first), _double(second)]
+    together = alignment.broadcast(lifter, [test, *values])
+    return Lifted(
+        f"{where}({', '.join(operand.text for operand in together.operands)})", ATOM, together.axes, SCALAR,
+        values[0].dtype, tensor=False, counts=True, exact=first.exact and second.exact,
+    )  # fmt: skip
 
 
 def negative(operand: Lifted) -> Lifted:

@@ -21,6 +21,7 @@ from torchlint.semantics.tree import walk
 if TYPE_CHECKING:
     from torchlint.semantics.model import Model
 
+_LONGEST = 200
 _CLOSED = (cst.AssignTarget, cst.Assign, cst.AnnAssign, cst.AugAssign, cst.Return, cst.Arg, cst.Expr, cst.Element)
 
 
@@ -57,6 +58,7 @@ def is_hard_to_read(text: str) -> bool:
         ("vmap(lambda" in text and "torch.linalg." not in text)
         or "result_type(" in text
         or "*[1] *" in text
+        or any(len(line) > _LONGEST for line in text.splitlines())
         or any(line.count(".movedim(") + line.count(".flatten(") > 2 and "@" not in line for line in text.splitlines())
     )
 
@@ -64,8 +66,9 @@ def is_hard_to_read(text: str) -> bool:
 def _adds_beside(call: cst.Call, model: Model) -> bool:
     """Whether the statement of a call of Python's `sum` has others."""
     sums = [other.node for other in model.calls_to("builtins.sum")]
-    statement = model.small_statement(call)
-    return call in sums and any(other is not call and model.small_statement(other) is statement for other in sums)
+    statement = model.small_statement(call) or model.statement(call)
+    others = (other for other in sums if other is not call)
+    return call in sums and any((model.small_statement(one) or model.statement(one)) is statement for one in others)
 
 
 def _or_nothing(plan: Plan) -> Lifted | None:

@@ -234,6 +234,8 @@ class Lifter:
             return self._call(node)
         if isinstance(node, cst.Attribute):
             return self._attribute(node)
+        if isinstance(node, cst.IfExp):
+            return counting.chosen(self, self.lift(node.test), self.lift(node.body), self.lift(node.orelse), node)
         raise RefusedError(f"`{self.code(node)}` has no batched form")
 
     def invariant(self, node: cst.BaseExpression) -> Lifted:
@@ -436,6 +438,9 @@ class Lifter:
         if spelled is None or len(node.comparisons) != 1:
             raise RefusedError(f"`{self.code(node)}` needs the value of a tensor")
         operands = [self.lift(node.left), self.lift(node.comparisons[0].comparator)]
+        number = counting.compared(self, spelled, operands)
+        if number is not None:
+            return number
         operands = counting.beside(self, operands, compares=True)
         left, right = alignment.in_line(operands) if node is self.reduced else operands
         together = alignment.broadcast(self, [left, right])

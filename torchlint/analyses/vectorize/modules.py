@@ -36,6 +36,8 @@ def applied(lifter: Lifter, node: cst.Call) -> Lifted | None:
     products = "Linear" in parts
     if not parts <= _POINTWISE:
         lifter.tensors.learn_least(operand.rank, 1)
+        if lifter.mask is not None:
+            lifter.fails_for_none(f"`{lifter.code(node.func)}` takes rows of one dtype")
     lifter.operations.add("layer" if products else "pointwise")
     text, unmoved, name = f"{lifter.one_line(node.func)}({operand.text})", None, lifter.one_line(node.func)
     kept = operand.where_it_is(operand.unmoved.dimension) if operand.unmoved is not None else None

@@ -38,7 +38,11 @@ def find_sinks(lifter: Lifter, root: cst.For) -> None:
 
 def _assigned_elements(lifter: Lifter, root: cst.For) -> Iterable[cst.BaseExpression]:
     for node in walk(root):
-        target = node.target if isinstance(node, (cst.AssignTarget, cst.AugAssign, cst.AnnAssign)) else None
+        target: cst.BaseExpression | None = None
+        if isinstance(node, (cst.AssignTarget, cst.AugAssign, cst.AnnAssign)):
+            target = node.target
+        if isinstance(node, cst.Call) and isinstance(node.func, cst.Attribute) and node.func.attr.value == "index_add_":
+            target = node.func.value
         if isinstance(target, cst.Subscript):
             base, _ = stored.filled(target, lifter.indices)
             if not stored.is_stored(base):

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import libcst as cst
 
 from torchlint.analyses.conditions import are_alternatives
+from torchlint.analyses.vectorize import declared
 from torchlint.analyses.vectorize.dtypes import DEFAULT, LEGACY, cast, cast_by_to, dtype_argument
 from torchlint.analyses.vectorize.facts import Facts
 from torchlint.analyses.vectorize.indexing import cuts
@@ -49,7 +49,6 @@ _MAKE_INDICES = word_set("randperm randint argsort argmax argmin multinomial")
 _DEPTH = 8
 _OF_CLASS = 5
 PASSING = "?"  # begins the name of a rank that one pass over a loop has for something that has no name
-_TENSOR_ANNOTATION = re.compile(r"[\"']?((\w+\.)*\w*Tensor|\w+\[(\w+\.)*Tensor, .*\])[\"']?")
 # Modules of torch.nn that return more than one tensor, or whatever is in them.
 _RETURNS_MORE = word_set(
     """
@@ -225,17 +224,16 @@ class Tensors:
     def _is_annotated(self, node: cst.Name, place: cst.CSTNode) -> bool:
         binding = self._model.binding(node)
         write = self._reaching.reaching(binding, place) if binding is not None else None
-        parameter = self._model.parent(write.target) if write is not None else None
-        if not isinstance(parameter, cst.Param) or parameter.annotation is None:
-            return False
-        return _TENSOR_ANNOTATION.fullmatch(self._code(parameter.annotation.annotation)) is not None
+        return write is not None and declared.is_annotated(self._model, write)
 
     def _of_name(self, node: cst.Name, place: cst.CSTNode, depth: int) -> Facts:
         binding = self._model.binding(node)
         write = self._reaching.reaching(binding, place) if binding is not None else None
         if binding is None or write is None:
             key = f"{node.value}@{id(place)}"
-            return self._of_one_of(binding, key, place, depth) or self._plain(node, key, place, depth)
+            facts = self._of_one_of(binding, key, place, depth) or self._plain(node, key, place, depth)
+            is_tensor = facts.tensor or (binding is not None and self._is_asserted(binding, place))
+            return replace(facts, tensor=is_tensor, array=facts.array or is_tensor)
         key = f"{node.value}@{id(write.target)}"
         if write.kind == "augmented" and depth < _DEPTH:
             before = self._of_name(node, write.statement, depth + 1)
@@ -251,11 +249,17 @@ class Tensors:
             facts = replace(facts, fresh=False)
         return self._with_evidence(facts, node, binding, write, place)
 
+    def _is_asserted(self, binding: Binding, place: cst.CSTNode) -> bool:
+        return self._loop is not None and declared.is_asserted(self._model, self._reaching, binding, place)
+
     def _of_one_of(self, binding: Binding | None, key: str, place: cst.CSTNode, depth: int) -> Facts | None:
         """What all the assignments say of a name that may hold the value of any of them."""
         if binding is None or binding.shared or binding.methods & _RESHAPING or depth >= _OF_CLASS:
             return None
-        writes = [write for write in binding.writes if write.kind != "augmented"]
+        order = self._reaching.order
+        sure = [order(write.target) for write in binding.writes if self._reaching.runs_before(write, place)]
+        later = (write for write in binding.writes if not sure or order(write.target) >= max(sure))
+        writes = [write for write in later if write.kind != "augmented"]
         if any(write.kind != "assign" or write.unpacked or write.value is None for write in writes):
             return None
         return self._joined([(write.value, write.statement) for write in writes if write.value is not None], key)
@@ -283,6 +287,8 @@ class Tensors:
         if facts.number:
             return facts
         tensor = facts.tensor or (len(binding.writes) == 1 and self._has_methods_of_tensors(binding, place))
+        of_autograd = self._loop is not None and declared.is_of_autograd(self._model, write)
+        tensor = tensor or of_autograd or self._is_asserted(binding, place)
         array = tensor
         told: set[object] = set()
         for proof in self._uses.proofs(binding, place):
@@ -316,12 +322,6 @@ class Tensors:
         else:
             return False
         return found and not are_alternatives(self._model, above, place)
-
-    def lists_places(self, node: cst.BaseExpression, place: cst.CSTNode) -> bool:
-        """Whether an expression is a list of integers, by all that is known of it."""
-        value = self._model.value(node)
-        element = value.element if value.kind is Kind.LIST and not value.optional and is_stored(node) else None
-        return element is not None and element.kind is Kind.NUMBER and element.dtype == "int" and not element.optional
 
     def _of_stored(self, node: cst.Attribute | cst.Subscript, key: str, place: cst.CSTNode, depth: int) -> Facts:
         """Of an attribute or an entry: what a statement before puts there, or every method of the class."""
@@ -375,7 +375,7 @@ class Tensors:
         place = place_of(self._model, write)
         if write.kind != "assign" or not isinstance(write.value, cst.Call) or place is None:
             return None
-        if self._cuts(write.value) and self._model.value(write.target).kind is Kind.TENSOR:
+        if self._cuts(write.value, self._model.value(write.target).kind is Kind.TENSOR):
             return Facts(key, Rank(0, key), tensor=True, dtype=DType(f"dtype({key})"))
         if self._returns_tensors(write.value, write.statement, depth):
             category = self._model.value(write.target).dtype
@@ -383,13 +383,14 @@ class Tensors:
             return Facts(key, Rank(0, key), tensor=True, dtype=dtype)
         return self._returned(write.value, key, depth, place)
 
-    def _cuts(self, call: cst.Call) -> bool:
+    def _cuts(self, call: cst.Call, is_likely: bool) -> bool:
         """`x.chunk(2, dim=1)`, `x.split((1, 2), dim=2)`, which texts and arrays of numpy have no such methods for."""
         if not isinstance(call.func, cst.Attribute) or (self._model.qualified(call.func) or "").startswith("numpy."):
             return False
         named = {argument.keyword.value for argument in call.args if argument.keyword is not None}
-        return call.func.attr.value in ("chunk", "unbind") or (
-            call.func.attr.value == "split" and bool(named & {"dim", "split_size"})
+        name = call.func.attr.value
+        return (name in ("chunk", "unbind") and is_likely) or (
+            name in ("chunk", "unbind", "split") and bool(named & {"dim", "split_size"})
         )
 
     def _returned(self, call: cst.Call, key: str, depth: int, place: int | None = None) -> Facts | None:

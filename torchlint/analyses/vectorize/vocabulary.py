@@ -189,6 +189,8 @@ PROVING_METHODS = (POINTWISE | frozenset(ALONG)) - word_set(
 
 # Modules without state, by the function that they are.
 MODULES = {
+    "torch.nn.Softmax": "softmax",
+    "torch.nn.LogSoftmax": "log_softmax",
     "torch.nn.MSELoss": "mse_loss",
     "torch.nn.L1Loss": "l1_loss",
     "torch.nn.CrossEntropyLoss": "cross_entropy",
