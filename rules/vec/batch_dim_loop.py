@@ -63,9 +63,10 @@ class BatchDimLoop(Rule):
     ## Fix safety
 
     Unsafe: results may differ in the last bits, and all rows are in memory at once. A loss such as cross entropy is
-    mapped over the rows, because it is a mean over each of them, of the targets that count. No fix for layers, networks
-    and functions of the project: which dimension they take for the batch has to be decided; the finding says what stood
-    in the way.
+    mapped over the rows, because it is a mean over each of them, of the targets that count. A layer that works along
+    the last dimension, as `nn.Linear`, takes all rows at once, and so does an `nn.Sequential` of such. No fix for other
+    layers, networks and methods: which dimension they take for the batch has to be decided; the finding says what
+    stood in the way.
 
     ## Measured effect
 

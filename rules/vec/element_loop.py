@@ -64,8 +64,9 @@ class ElementLoop(Rule):
     rank or a dtype is not known, or no batched form of a function, the fix leaves the expression as it is and maps it
     with `torch.vmap`, under a condition where that takes no empty batch: functions of torch that only compute, and
     functions of the file that are made of such. Only shown where a function has to be written for that, and where
-    dimensions move to and fro. No fix where the independence of the iterations is not proven; the
-    finding then says what stood in the way.
+    dimensions move to and fro, or a line grows too long. An index that is a number of its own becomes `torch.arange`.
+    What is filled may be an attribute or an entry of a dict that was made right before. No fix where the independence
+    of the iterations is not proven; the finding then says what stood in the way.
 
     ## Measured effect
 

@@ -78,7 +78,7 @@ g = lambda a: a * 2
 out = torch.stack([g(x[i]) for i in range(n)])
 """,
     "module": """\
-net = torch.nn.Linear(3, 2)
+net = torch.nn.Sequential(torch.nn.Linear(3, 2), torch.nn.Dropout())
 out = torch.stack([net(x[i]) for i in range(n)])
 """,
     "in place on an operand": "out = torch.stack([x[i].mul_(2) for i in range(n)])",
@@ -93,11 +93,6 @@ out = torch.zeros(n)
 for i in range(n):
     out[i] = x[i].sum()
     print(i)
-""",
-    "index as a number": """\
-out = torch.zeros(n, p)
-for i in range(n):
-    out[i] = x[i] * i
 """,
     "chunks": "out = torch.cat([x[i : i + 2] * 2 for i in range(0, n, 2)])",
     "list read while it grows": """\

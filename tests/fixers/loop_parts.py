@@ -31,6 +31,23 @@ KEEPING = {
     INTEGERS: ("{}.cumsum({})",),
     COMPLEX: ("{}.cumsum({})",),
 }
+# Of the index of a loop, and what a row does with it.
+OF_INDEX = {
+    FLOATS: ("{0}", "({0} + 1)", "({0} / 3)", "abs({0} - 2)", "(0.5 * {0} - 1)", "({0} % 2)"),
+    INTEGERS: ("{0}", "({0} + 1)", "(3 * {0})", "abs({0} - 2)", "({0} // 2)"),
+    COMPLEX: ("{0}", "({0} + 1)"),
+}
+BESIDE_INDEX = {
+    FLOATS: ("{} * {}", "{} + {}", "({} > {}).double()", "{} - {}"),
+    INTEGERS: ("({} == {}).long()", "({} > {}).long()"),
+    COMPLEX: ("{} * {}", "{} + {}"),
+}
+LAYERS = (
+    ("linear", "torch.nn.Linear({}, {})"),
+    ("stacked", "torch.nn.Sequential(torch.nn.Linear({}, 4), torch.nn.ReLU(), torch.nn.Linear(4, {}))"),
+)
+# Where a tensor is that is no variable, and what has to be made first.
+HELD = {"held.out": "held = Held()", 'kept["out"]': "kept = {}"}
 RANGES = {"range(n)": "range(n)", "tqdm(range)": "tqdm.tqdm(range(n))", "trange": "tqdm.trange(n)"}
 COUNTS = {"range(len)": "len({})", "range(size)": "{}.size(0)", "range(shape)": "{}.shape[0]"}
 LOSSES = ("F.mse_loss({}, {})", "F.l1_loss({}, {})", "F.cosine_similarity({}, {}, dim=0)")
@@ -88,6 +105,7 @@ MATRIX_TO_NUMBER = (
 )
 # Functions of the file, by name.
 OWN = {
+    "Held": "class Held:\n    pass\n",
     "centred": "def centred(r):\n    s = r - r.mean()\n    return s / (1 + s.abs().max())\n",
     "spectrum": "def spectrum(r, k=2.0):\n    s = torch.fft.fft(r)\n    return (s * s.conj()).real / k\n",
     "energy": 'def energy(r):\n    """Of all elements."""\n    return torch.roll(r, 1).square().sum() / r.numel()\n',
@@ -143,6 +161,19 @@ DEPENDENCES = (
     "rows.append(beside({row}, out)); out[i] = {row}.sum()",
     "total += {row}.sum(); rows.append(beside({row}, total))",
 )
+DEPENDENCES += (
+    "held.out[i] = {row}.sum() + held.out[i - 1]; rows.append({row})",
+    "held.out[i] = {row}.sum(); rows.append({row} * held.out.sum())",
+    "held.out[i] = {row}.sum() + same.out[i - 1]; rows.append({row})",
+    "held.out[i] = {row}.sum() + beyond[i]; rows.append({row})",
+    "held.out[0] = {row}.sum() * i; rows.append({row})",
+    "total += i; rows.append({row} * total)",
+    "count = count + i; rows.append({row} * count)",
+    "out[i // 2] = {row}.sum(); rows.append({row})",
+    "out[n - 1 - i] = out[i] + {row}.sum(); rows.append({row})",
+    "h, _ = ({row} + h).sort(dim=0); rows.append(h)",
+    "rows.append(dropping({row}))",
+)
 BRANCHES = (
     ("if {row}.sum() > h.sum():", "    h = {row}", "rows.append(h)"),
     ("if {row}.sum() > 0:", "    rows.append({row})", "else:", "    rows.append(h)", "    h = h + 1"),
@@ -169,6 +200,9 @@ WITHOUT = (
     "if base[i] > 0:;     out[i] = {row}.sum(); rows.append({row})",
     "rows.append(torch.roll({row}, 1))",
     "rows.append(beside({row}, base))",
+    "held.out[i] = {row}.sum() + base[i]; rows.append({row})",
+    "held.out[i] = i; rows.append({row})",
+    "t, _ = {row}.sort(dim=0); rows.append(t)",
 )
 INDEPENDENT = tuple(tuple(line.split("; ")) for line in WITHOUT)
 # What these lines need before the loop, each name for itself: a second name of `out` would keep any loop as it is.
@@ -188,6 +222,10 @@ MADE_BEFORE = {
     "turned": "turned = out.view(n)",
     "table": "table = torch.zeros(m, m)",
     "order": "order = torch.randperm(n)",
+    "held": "held = Held()\n    held.out = torch.zeros(n, device=x.device)",
+    "same": "same = held",
+    "beyond": "beyond = held.out[1:]",
+    "dropping": "dropping = torch.nn.Sequential(torch.nn.Linear(p, p), torch.nn.Dropout())",
     "drawn": "def drawn(r): return torch.roll(r, 1) + torch.rand(1)",
     "bumped": "def bumped(r, seen=[]): seen.append(r); return torch.roll(r, 1) * len(seen)",
     "grown": "def grown(r): r.add_(1); return torch.roll(r, 1)",

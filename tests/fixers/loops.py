@@ -46,6 +46,7 @@ class Maker:
         self.row: tuple[str, tuple[str, ...]] | None = None
         self.indexed = True  # whether the loop has an index
         self.body_of: set[str] = set()
+        self.made: dict[str, str] = {}  # modules that are made before the loop, by name
 
     # expressions of one iteration
 
@@ -96,6 +97,10 @@ class Maker:
         if depth <= 0:
             return self.atom(dims)
         kind = self.random.random()
+        if kind < 0.05 and self.indexed:
+            return self.numbered(dims, depth)
+        if kind < 0.09 and self.kind == FLOATS and dims:
+            return self.layer(dims, depth)
         if kind < 0.2:
             self.body_of.add("pointwise")
             return self.random.choice(parts.UNARY[self.kind]).format(_grouped(self.expression(dims, depth - 1)))
@@ -118,6 +123,23 @@ class Maker:
             form = self.random.choice(parts.KEEPING[self.kind])
             return form.format(_grouped(self.expression(dims, depth - 1)), dim)
         return self.atom(dims)
+
+    def numbered(self, dims: tuple[str, ...], depth: int) -> str:
+        """The index of a loop as a number, beside a tensor."""
+        self.body_of.add("index")
+        index = self.random.choice(self.index)
+        number = self.random.choice(parts.OF_INDEX[self.kind]).format(index)
+        form = self.random.choice(parts.BESIDE_INDEX[self.kind])
+        return form.format(_grouped(self.expression(dims, depth - 1)), number)
+
+    def layer(self, dims: tuple[str, ...], depth: int) -> str:
+        """A module that works along the last dimension."""
+        self.body_of.add("module")
+        inside = "q" if dims[-1] == "p" else "p"
+        name, form = self.random.choice(parts.LAYERS)
+        of = self.expression((*dims[:-1], inside), depth - 1)
+        self.made[f"{name}_{dims[-1]}"] = form.format(inside, dims[-1])
+        return f"{name}_{dims[-1]}({of})"
 
     def broadcasting(self, dims: tuple[str, ...], depth: int) -> str:
         self.body_of.add("pointwise")
@@ -246,6 +268,9 @@ class Maker:
         if self.random.random() < 0.4 and not self.inner:
             shape = self.random.choice((dims, ("p",)))
             lines.append(f"t = {self.expression(shape, 1)}")
+            if shape and "[" in lines[0] and self.kind == FLOATS and self.random.random() < 0.2:
+                lines[0] = f"t, _ = {_grouped(lines[0].removeprefix('t = '))}.sort(dim=0)"
+                self.body_of.add("two results")
             if "[" in lines[0] or "row" in lines[0]:
                 self.row = ("t", shape)
         return lines, self.value(dims)
@@ -281,10 +306,15 @@ class Maker:
         sign = self.random.choice(("=", "=", "+="))
         if not dims and sign == "=" and self.random.random() < 0.2:
             value = f"{_grouped(value)}.item()"
-        return [
-            f"out = torch.zeros({', '.join(shape)}{self.dtype})",
-            *self.nested(header, [*lines, f"{spot} {sign} {value}"]),
-        ]
+        elif sign == "=" and self.random.random() < 0.1:
+            value = self.random.choice(parts.OF_INDEX[self.kind]).format(self.random.choice(self.index))
+            self.body_of.add("index")
+        if self.inner and self.random.random() < 0.2:
+            spot = spot.replace(", ", "][", 1)
+        held = self.random.choice((*["out"] * 6, *parts.HELD))
+        made = f"{held} = torch.zeros({', '.join(shape)}{self.dtype})"
+        filled = self.nested(header, [*lines, f"{held}{spot.removeprefix('out')} {sign} {value}"])
+        return [made, *filled] if held == "out" else [parts.HELD[held], made, *filled, f"out = {held}"]
 
     def update(self, header: str, dims: tuple[str, ...]) -> list[str]:
         """Elements that are made out of themselves."""
@@ -383,7 +413,9 @@ class Maker:
         sizes = {dim for dims in self.shapes.values() for dim in dims} | {"n", "m", "p", "q"}
         missing = [dim for dim in sorted(sizes) if not any(dim in line.split(" = ")[0].split(", ") for line in known)]
         head = [f"{dim} = SIZES['{dim}']" for dim in missing]
-        body = "\n".join(f"    {line}" for line in [*head, *known, *lines, "return out"] if line)
+        like = next((name for name in self.shapes if name not in self.indices), None)
+        made = [f"{name} = {text}.to({like}.dtype)" for name, text in self.made.items()]
+        body = "\n".join(f"    {line}" for line in [*head, *known, *made, *lines, "return out"] if line)
         parameters = ", ".join(f"{name}: torch.Tensor" for name in self.shapes)
         own = "".join(f"\n\n{text}" for name, text in parts.OWN.items() if f"{name}(" in body)
         code = f"import torch\nimport torch.nn.functional as F\nimport tqdm\n{own}\n\ndef f({parameters}):\n{body}\n"
@@ -402,6 +434,7 @@ def planted(random: Random, lines: tuple[str, ...]) -> Generated:
     used = set(re.findall(r"\w+", " ".join(lines)))
     used |= {"base"} if used & {"alias", "shifted"} else set()
     used |= {"out"} if "turned" in used else set()
+    used |= {"held"} if used & {"same", "beyond"} else set()
     head = [made for name, made in parts.MADE_BEFORE.items() if name in used]
     headers = ("for i in range(n - 1):", "for i, _ in enumerate(x[1:]):", "for i in tqdm.tqdm(range(n - 1)):")
     body = [f"    {line.format(row=f'({row})')}" for line in lines]

@@ -33,7 +33,7 @@ def test_most_generated_loops_are_rewritten() -> None:
     assert sum(one.is_applied for one in outcomes) >= 27
 
 
-PLANTED_SEEDS = (6, 8, 9)  # of loops that are rewritten where no dependence is planted in them
+PLANTED_SEEDS = (6, 9, 10)  # of loops that are rewritten where no dependence is planted in them
 
 
 @pytest.mark.parametrize("lines", parts.INDEPENDENT)
@@ -368,8 +368,6 @@ REPORTED = {
     "branch on values",
     "filter",
     "in place on an operand",
-    "index as a number",
-    "module",
     "own function",
     "row read after the loop",
     "wraps around",

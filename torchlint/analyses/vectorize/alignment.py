@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -86,6 +86,34 @@ def aligned(lifter: Lifter, operand: Lifted, axes: tuple[Axis, ...], rank: Rank)
     if "None" not in entries:
         return operand
     return operand.but(text=f"{operand.atom}[{', '.join(entries)}]", level=ATOM, shape=None)
+
+
+def spread(value: Lifted, places: Mapping[Axis, int], dimensions: int) -> Lifted:
+    """A value of one element for each iteration, so written that it broadcasts over so many dimensions, of which the
+    loops' axes are at these places."""
+    at = {place % dimensions: axis for axis, place in places.items() if axis in value.axes}
+    in_order = sorted(at)
+    entries = [":" if place in at else "None" for place in range(in_order[0], dimensions)]
+    axes = [at[place] for place in in_order]
+    order = [value.axes.index(axis) for axis in axes]
+    text = value.atom if order == sorted(order) else f"{value.atom}.permute({', '.join(map(str, order))})"
+    if "None" not in entries:
+        return value if text == value.atom else value.but(text=text, level=ATOM)
+    while entries[-1] == ":":
+        del entries[-1]
+    return value.but(text=f"{text}[{', '.join(entries)}]", level=ATOM, shape=None)
+
+
+def in_line(operands: Sequence[Lifted]) -> list[Lifted]:
+    """Two operands of which only all elements count, whatever their dimensions: those of one that meets a number."""
+    if not any(operand.rank == SCALAR and operand.axes for operand in operands):
+        return list(operands)
+    return [
+        operand.but(text=f"{operand.atom}.flatten()", level=ATOM, rank=Rank(1), shape=None)
+        if operand.rank.known is None and not operand.axes
+        else operand
+        for operand in operands
+    ]
 
 
 def promoted(lifter: Lifter, operands: Sequence[Lifted], *, quotient: bool = False, all_count: bool = False) -> DType:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from torchlint.analyses.vectorize import alignment, layout, matrices, products, reductions, stacking
+from torchlint.analyses.vectorize import alignment, counting, layout, matrices, products, reductions, stacking
 from torchlint.analyses.vectorize.dtypes import cast
 from torchlint.analyses.vectorize.operation import Operation
 from torchlint.analyses.vectorize.shapes import ATOM, BOOL, INT64, UNKNOWN_DTYPE, DType, Lifted, RefusedError
@@ -95,6 +95,7 @@ def _broadcasting(lifter: Lifter, operation: Operation) -> Lifted:
     if any(not lifter.invariant(value).number for value in operation.keywords.values()):
         raise RefusedError(f"`{operation.code}` with keywords has no batched form")
     operands = [lifter.lift(operand) for operand in operation.operands]
+    operands = counting.beside(lifter, operands, compares=operation.name in COMPARES)
     if len(operands) != (3 if operation.name in ("where", "lerp") else 2):
         raise RefusedError(f"`{operation.code}` with these operands has no batched form")
     if any(operand.pair or not (operand.tensor or operand.number or not operand.axes) for operand in operands):

@@ -12,7 +12,17 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
-from torchlint.analyses.vectorize import alignment, branches, headers, indexing, layout, stacking
+from torchlint.analyses.vectorize import (
+    alignment,
+    branches,
+    counting,
+    filling,
+    headers,
+    indexing,
+    layout,
+    stacking,
+    stored,
+)
 from torchlint.analyses.vectorize.shapes import (
     ATOM,
     SCALAR,
@@ -22,6 +32,8 @@ from torchlint.analyses.vectorize.shapes import (
     Rank,
     RefusedError,
 )
+from torchlint.analyses.vectorize.sizes import shape_owner
+from torchlint.semantics.tree import integer, walk
 
 if TYPE_CHECKING:
     from torchlint.analyses.vectorize.lifting import Lifter
@@ -85,6 +97,8 @@ class Body:
             return
         if isinstance(small, cst.Assign) and len(small.targets) == 1:
             self._assign(small.targets[0].target, small.value, statement)
+        elif isinstance(small, cst.AnnAssign) and small.value is not None and isinstance(small.target, cst.Name):
+            self._assign(small.target, small.value, statement)
         elif isinstance(small, cst.AugAssign):
             self._augment(small, statement)
         elif isinstance(small, cst.Expr) and isinstance(small.value, cst.Call):
@@ -102,6 +116,9 @@ class Body:
         if isinstance(target, cst.Subscript):
             self._fill(target, value, "=", statement)
             return
+        if isinstance(target, cst.Tuple):
+            self._unpack(target, value, statement)
+            return
         if not isinstance(target, cst.Name):
             raise RefusedError("the loop assigns to more than names and elements")
         if isinstance(value, cst.List) and not value.elements:
@@ -115,6 +132,37 @@ class Body:
                 return
         self._let(target, self.lifter.value(value), statement)
 
+    def _unpack(self, target: cst.Tuple, value: cst.BaseExpression, statement: cst.CSTNode) -> None:
+        """`values, places = x[i].max(0)`, `h, w = x[i].shape`, `a, b = x[i], y[i]`."""
+        names = [element.value for element in target.elements]
+        plain = [name for name in names if isinstance(name, cst.Name)]
+        if len(plain) < len(names):
+            raise RefusedError("the loop assigns to more than names and elements")
+        spelled = [name.value for name in plain]
+        if isinstance(value, cst.Tuple):
+            read = {part.value for part in walk(value) if isinstance(part, cst.Name)}
+            if len(value.elements) != len(names) or read & set(spelled):
+                raise RefusedError("the loop assigns to more than names and elements")
+            for name, element in zip(plain, value.elements):
+                self._let(name, self.lifter.value(element.value), statement)
+            return
+        owner = shape_owner(value)
+        if owner is not None and self.lifter.varies(owner):
+            row = self.lifter.of_rank(self.lifter.tensor(owner), len(names))
+            for place, name in enumerate(plain):
+                self._let(name, layout.size(self.lifter, row, place), statement)
+            return
+        several = self.lifter.value(value)
+        if not several.pair or len(several.members) != len(names):
+            raise RefusedError("the loop assigns to more than names and elements")
+        before = len(self.lines)
+        for name, member in zip(plain, several.members):
+            binding = self.lifter.model.binding(name)
+            is_read = binding is None or bool(binding.reads)
+            self._let(name, self.lifter.part(several, member) if is_read else several.part(member), statement)
+        del self.lines[before:]
+        self.emit(statement, f"{', '.join(spelled)} = {several.text}", several)
+
     def _carries(self, name: str) -> bool:
         """Whether a name comes into the innermost loop from outside it."""
         depth = self.lifter.depths.get(name)
@@ -126,8 +174,10 @@ class Body:
             raise RefusedError(f"`{name}` is used for two things")
         if name in lifter.rows and lifter.depths[name] != len(lifter.context):
             raise RefusedError(f"an iteration reads `{name}` from the one before it")
-        lifter.rows[name] = lifted.but(text=name, level=ATOM)
+        lifter.rows[name] = lifted if lifted.counts else lifted.but(text=name, level=ATOM)
         lifter.depths[name] = len(lifter.context)
+        if lifted.counts:
+            return
         lifter.starts[name] = lifted.text if lifted.number else ""
         self.emit(statement, f"{name} = {lifted.text}", lifted)
 
@@ -239,14 +289,20 @@ class Body:
     def _fill(self, target: cst.Subscript, value: cst.BaseExpression, sign: str, statement: cst.CSTNode) -> None:
         """`out[i] = ...` and `out[i] += ...`."""
         lifter = self.lifter
-        if not isinstance(target.value, cst.Name) or target.value.value not in lifter.sinks:
+        whole, elements = stored.filled(target, lifter.indices)
+        base = lifter.sink(whole)
+        if base is None:
             raise RefusedError("the loop fills something that is not a tensor of its own")
-        name = target.value.value
+        name = base.text
         lifted = self._element(value)
         if lifted.pair:
             raise RefusedError("a pair of values and indices is kept")
-        base = lifter.sinks[name]
-        reading = indexing.read(lifter, base, target.slice)
+        if not lifted.axes and any(map(_takes_element, walk(value))):
+            lifter.fails_for_none(f"`{lifter.code(value)}` may not be there")
+        reading = indexing.read(lifter, base, elements)
+        if lifted.counts:
+            listed = lifter.mask is not None or bool(reading.picked)
+            lifted = counting.filled(lifter, lifted, name, sign, listed=listed)
         if reading.scattered:
             self._scatter(name, reading, lifted, sign, statement)
             return
@@ -264,7 +320,7 @@ class Body:
         if self._broadcasts(lifted, reading, rank):
             self._fill_from_behind(name, lifted, reading, sign, statement)
             return
-        text = self._placed(lifted, reading, rank)
+        text = self._placed(lifted, reading, rank, sign)
         if (lifter.mask is not None or reading.picked) and not lifted.number:
             text = self._cast(name, lifted.but(text=text, level=min(lifted.level, SUM)))
         self.emit(statement, f"{self._filled(name, reading, sign)} {sign} {text}", lifted)
@@ -283,8 +339,7 @@ class Body:
     ) -> None:
         """With the loops' axes behind, the other dimensions broadcast as they do in one iteration."""
         move, mask = alignment.to_back(reading.count), self.lifter.mask
-        is_row = lifted.rank == SCALAR and reading.count == 1
-        value = lifted if is_row else lifted.but(text=lifted.atom + move, level=ATOM)
+        value = lifted if lifted.rank == SCALAR else lifted.but(text=lifted.atom + move, level=ATOM)
         text = value.text if mask is None else self._cast(name, value)
         filled = f"{reading.text(name)}{move}"
         if mask is None and sign in _IN_PLACE:
@@ -310,6 +365,10 @@ class Body:
     def _scatter(self, name: str, reading: indexing.Reading, lifted: Lifted, sign: str, statement: cst.CSTNode) -> None:
         """`counts[label[i]] += ...`: what is added to the same element adds up."""
         lifter = self.lifter
+        if sign == "=" and lifted.number and lifter.mask is None and reading.rest is None:
+            lifter.accesses.append(indexing.Access(name, {}, lifter.context, summed=True))
+            self.emit(statement, f"{reading.text(name)} = {lifted.text}", lifted)
+            return
         if sign not in ("+=", "-="):
             raise RefusedError(f"several iterations may write the same element of `{name}`")
         if lifter.mask is not None or set(lifter.context) != reading.scattered or reading.rest is not None:
@@ -327,7 +386,7 @@ class Body:
         else:
             if rank.known == 0:
                 lifted = lifter.of_rank(lifted, 0)
-            value = lifted.but(text=self._placed(lifted, reading, rank), level=min(lifted.level, SUM))
+            value = lifted.but(text=self._placed(lifted, reading, rank, sign), level=min(lifted.level, SUM))
             value = value.but(text=self._cast(name, value), level=ATOM)
         text = value.text if sign == "+=" else f"-{value.atom}"
         lifter.cautions.add("what is added to one element comes in another order")
@@ -344,17 +403,28 @@ class Body:
             read = self._fitted(read, SCALAR)
         return read.but(text=f"{read.atom}.detach()", level=ATOM)
 
-    def _placed(self, lifted: Lifted, reading: indexing.Reading, rank: Rank) -> str:
+    def _placed(self, lifted: Lifted, reading: indexing.Reading, rank: Rank, sign: str) -> str:
         """A value with its dimensions where the tensor it is assigned to has them."""
         lifter = self.lifter
-        if lifted.number or (not lifted.axes and lifted.rank == SCALAR):
+        is_in_front = reading.rest is None and list(reading.places.values()) == list(range(reading.count))
+        is_in_front = is_in_front and lifter.mask is None and not reading.picked
+        if lifted.number or (not lifted.axes and (lifted.rank == SCALAR or (is_in_front and sign == "="))):
             return lifted.text
         if not lifted.rank.at_most(rank):
             lifted = self._fitted(lifted, rank)
+        if lifted.rank == SCALAR and lifted.axes and rank.known is not None:
+            return alignment.spread(lifted, reading.places, reading.count + rank.known).text
         placed = alignment.aligned(lifter, lifted, reading.axes, rank)
         move = indexing.moved(reading.places, back=True)
         if move and lifted.axes != reading.axes:
             lifter.doubt("an operand is the same for several elements")
+        if placed.count == 1 and placed.text == lifted.text and move:
+            kept = placed.where_it_is(next(iter(reading.places.values())))
+            if kept is not None:
+                return kept
+        front = indexing.MOVED.fullmatch(placed.text) if move and placed.level == ATOM else None
+        if front is not None and move == f".movedim(0, {front['dim']})":
+            return front["tensor"]
         return placed.atom + move if move else placed.text
 
     def _fitted(self, lifted: Lifted, rank: Rank) -> Lifted:
@@ -370,6 +440,9 @@ class Body:
 
     def _append(self, call: cst.Call, statement: cst.CSTNode) -> None:
         lifter, function = self.lifter, call.func
+        if isinstance(function, cst.Attribute) and isinstance(function.value, cst.Subscript):
+            filling.add_at_places(self, call, function.value, statement)
+            return
         if not isinstance(function, cst.Attribute) or not isinstance(function.value, cst.Name):
             raise RefusedError(f"`{lifter.code(function)}` may do anything")
         name = function.value.value
@@ -397,3 +470,9 @@ class Body:
             raise RefusedError(f"`{name}` collects from more than one loop")
         self.lifter.lists[name] = (depth, element.but(text=name, level=ATOM))
         self.emit(statement, f"{name} = {element.text}", element)
+
+
+def _takes_element(node: cst.CSTNode) -> bool:
+    """`x[0]`, which is not there where a loop over no rows does not ask for it."""
+    index = node.slice if isinstance(node, cst.SubscriptElement) else None
+    return isinstance(index, cst.Index) and integer(index.value) is not None

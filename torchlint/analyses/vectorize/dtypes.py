@@ -34,6 +34,15 @@ _DTYPES = {
     "torch.cfloat": DType("torch.complex64", "complex"),
     "torch.cdouble": DType("torch.complex128", "complex"),
 }
+LEGACY = {
+    f"torch.{place}{name}Tensor": dtype
+    for name, dtype in {
+        "Float": _CAST_TO["float"], "Double": _CAST_TO["double"], "Half": _CAST_TO["half"], "Long": _CAST_TO["long"],
+        "Int": _CAST_TO["int"], "Bool": _CAST_TO["bool"],
+    }.items()
+    for place in ("", "cuda.")
+}  # fmt: skip
+"""Constructors that take sizes, or what a tensor is made of."""
 DEFAULT = DType("default", "float")
 
 

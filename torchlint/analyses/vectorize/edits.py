@@ -21,6 +21,7 @@ from torchlint.semantics.tree import walk
 if TYPE_CHECKING:
     from torchlint.semantics.model import Model
 
+_LONGEST = 200
 _CLOSED = (cst.AssignTarget, cst.Assign, cst.AnnAssign, cst.AugAssign, cst.Return, cst.Arg, cst.Expr, cst.Element)
 
 
@@ -57,6 +58,7 @@ def is_hard_to_read(text: str) -> bool:
         ("vmap(lambda" in text and "torch.linalg." not in text)
         or "result_type(" in text
         or "*[1] *" in text
+        or any(len(line) > _LONGEST for line in text.splitlines())
         or any(line.count(".movedim(") + line.count(".flatten(") > 2 and "@" not in line for line in text.splitlines())
     )
 
@@ -65,8 +67,10 @@ def _adds_beside(call: cst.Call, model: Model) -> bool:
     """Whether the statement of a call of Python's `sum` has others, which do not add up the same rows: those of
     `sum(sum(x))` do."""
     sums = [other.node for other in model.calls_to("builtins.sum")]
-    statement = model.small_statement(call)
-    beside = [other for other in sums if other is not call and model.small_statement(other) is statement]
+    statement = model.small_statement(call) or model.statement(call)
+    beside = [
+        one for one in sums if one is not call and (model.small_statement(one) or model.statement(one)) is statement
+    ]
     return call in sums and not all(call in _chain(other) or other in _chain(call) for other in beside)
 
 
@@ -87,7 +91,7 @@ def _or_nothing(plan: Plan) -> Lifted | None:
 
 def _why(plan: Plan) -> str:
     reasons = list(plan.cautions)
-    if "matmul" in plan.operations or "linalg" in plan.operations:
+    if plan.operations & {"matmul", "linalg", "layer"}:
         reasons.append("a batched product may round differently from the products of single rows")
     elif plan.operations & {"reduction", "pointwise", "mapped"}:
         reasons.append("results may differ in the last bits")

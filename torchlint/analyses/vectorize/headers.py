@@ -9,8 +9,10 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
+from torchlint.analyses.vectorize import counting
 from torchlint.analyses.vectorize.purity import impurity
 from torchlint.analyses.vectorize.shapes import ATOM, Axis, Lifted, RefusedError, Size
+from torchlint.semantics.values import Kind
 
 if TYPE_CHECKING:
     from torchlint.analyses.vectorize.lifting import Lifter
@@ -34,7 +36,8 @@ def enter(lifter: Lifter, target: cst.BaseExpression, iterable: cst.BaseExpressi
     iterable = _without_progress(lifter, iterable)
     call = iterable if isinstance(iterable, cst.Call) else None
     name = lifter.model.qualified(call.func) if call is not None else None
-    if call is not None and any(argument.star or argument.keyword for argument in call.args):
+    is_unbound = call is not None and _unbound(lifter, call) is not None
+    if call is not None and not is_unbound and any(argument.star or argument.keyword for argument in call.args):
         raise RefusedError("what the loop runs over is not in sight")
     if call is not None and name in ("builtins.range", "tqdm.trange", "tqdm.auto.trange"):
         lifter.progress |= name != "builtins.range"
@@ -44,12 +47,23 @@ def enter(lifter: Lifter, target: cst.BaseExpression, iterable: cst.BaseExpressi
     if call is not None and name == "builtins.enumerate":
         if len(call.args) != 1 or not isinstance(target, cst.Tuple) or len(target.elements) != 2:
             raise RefusedError("the loop counts from another number")
-        axis = enter(lifter, target.elements[1].value, call.args[0].value)
+        row, walked = target.elements[1].value, call.args[0].value
+        if _is_unread(lifter, row) and lifter.model.value(walked).kind in (Kind.LIST, Kind.TUPLE):
+            size = lifter.tensors.of(walked, lifter.place).dimension(0)
+            axis = Axis(len(lifter.context), 0, Size(size[1], size[0], f"len({lifter.code(walked)})"))
+        else:
+            axis = enter(lifter, row, walked)
         _bind_index(lifter, target.elements[0].value, axis)
         return axis
     if call is not None and name == "builtins.zip":
         return _zip(lifter, target, [argument.value for argument in call.args])
     return _zip(lifter, None, [iterable], [target])
+
+
+def _is_unread(lifter: Lifter, target: cst.BaseExpression) -> bool:
+    """Whether a loop only counts what it runs over."""
+    binding = lifter.model.binding(target) if isinstance(target, cst.Name) else None
+    return binding is not None and not binding.reads
 
 
 def _without_progress(lifter: Lifter, node: cst.BaseExpression) -> cst.BaseExpression:
@@ -85,6 +99,7 @@ def _range(lifter: Lifter, call: cst.Call) -> Axis:
 def _size(lifter: Lifter, node: cst.BaseExpression) -> Size:
     if lifter.varies(node):
         return _size_of_row(lifter, node)
+    lifter.tensors.measured(node, lifter.place)
     size = lifter.tensors.sizes.of(node, lifter.place)
     if size is None and impurity(lifter.model, node) is None:
         text = lifter.code(node)
@@ -132,29 +147,47 @@ def _zip(
             raise RefusedError(f"`{name.value}` is used for two things")
         lifter.rows[name.value] = _row(lifter, base, axis, others)
         lifter.depths[name.value] = len(lifter.context) + 1
-        lifter.bases[base.text] += 1
+        if not base.counts:
+            lifter.bases[base.text] += 1
     axis.whole = axis.counted = True
     return axis
 
 
 def _rows_of(lifter: Lifter, node: cst.BaseExpression) -> Lifted:
     """The tensor whose rows an iterable yields."""
-    if isinstance(node, cst.Call):
-        name = lifter.model.qualified(node.func)
-        if name == "torch.unbind" and len(node.args) == 1:
-            node = node.args[0].value
-        elif (
-            name is None
-            and isinstance(node.func, cst.Attribute)
-            and node.func.attr.value == "unbind"
-            and (not node.args or lifter.code(node.args[0]) == "0")
-        ):
-            node = node.func.value
+    taken = _unbound(lifter, node) if isinstance(node, cst.Call) else None
+    if taken is not None and taken[1] not in ("0", "-0"):
+        return _turned(lifter, *taken)
+    node = taken[0] if taken is not None else node
     base = lifter.base(node)
+    if counting.lists_places(lifter, node) and not base.axes:
+        return counting.of_list(lifter, node, base)
     if not (base.tensor or base.claim is not None) or base.pair:
         raise RefusedError(f"`{lifter.code(node)}` is not known to be a tensor")
     lifter.tensors.learn_least(base.rank, 1)
     return base
+
+
+def _unbound(lifter: Lifter, call: cst.Call) -> tuple[cst.BaseExpression, str] | None:
+    """What `x.unbind(1)` takes apart, and along which dimension."""
+    given = [argument.value for argument in call.args]
+    if lifter.model.qualified(call.func) == "torch.unbind" and given:
+        whole, *given = given
+    elif isinstance(call.func, cst.Attribute) and call.func.attr.value == "unbind":
+        whole = call.func.value
+    else:
+        return None
+    return (whole, lifter.code(given[0]) if given else "0") if len(given) < 2 else None
+
+
+def _turned(lifter: Lifter, node: cst.BaseExpression, dimension: str) -> Lifted:
+    """A tensor with the dimension in front that a loop runs along."""
+    base = lifter.base(node)
+    if not base.tensor or base.pair or base.axes or not dimension.removeprefix("-").isdigit():
+        raise RefusedError(f"`{lifter.code(node)}` is not known to be a tensor")
+    place = int(dimension)
+    lifter.tensors.learn_least(base.rank, place + 1 if place >= 0 else -place)
+    return base.but(text=f"{base.atom}.movedim({dimension}, 0)", level=ATOM, shape=None)
 
 
 def rows(lifter: Lifter, base: Lifted) -> Axis:
@@ -174,11 +207,13 @@ def _length(base: Lifted) -> Size:
 def _row(lifter: Lifter, base: Lifted, axis: Axis, others: list[str]) -> Lifted:
     """One row of the base for each iteration; cut to the shortest of the others that it is zipped with."""
     text, level = base.text, base.level
+    if others and base.counts:
+        raise RefusedError(f"`{text}` may be longer than the rows")
     if others:
         shortest = others[0] if len(others) == 1 else f"min({', '.join(others)})"
         text, level = f"{base.atom}[{':, ' * base.count}: {shortest}]", ATOM
     return base.but(
-        text=text,
+        text=counting.of_elements(lifter, text) if base.counts else text,
         level=level,
         axes=(*base.axes, axis),
         rank=lifter.tensors.settled(base.rank.plus(-1)),

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
-from torchlint.analyses.vectorize.shapes import ATOM, Axis, Dimension, Lifted, RefusedError
+from torchlint.analyses.vectorize import counting, stored
+from torchlint.analyses.vectorize.shapes import ATOM, Axis, Dimension, Lifted, RefusedError, Unmoved
 from torchlint.edits import spelling
 from torchlint.semantics.tree import is_name
 from torchlint.semantics.values import Kind
@@ -72,14 +73,17 @@ class Reading:
         while entries and entries[-1] in (":", "..."):
             del entries[-1]
         if not entries:
-            return f"{base}[:]" if sign == "=" else base
+            is_named = sign == "" or (sign != "=" and base.isidentifier())
+            return base if is_named else f"{base}[:]"
         return f"{base}[{', '.join(entries)}]"
 
 
 def subscript(lifter: Lifter, node: cst.Subscript) -> Lifted:
     """A tensor read at the loops' indices."""
-    if isinstance(node.value, cst.Name) and node.value.value in lifter.sinks:
-        return _own_element(lifter, lifter.sinks[node.value.value], node)
+    whole, elements = stored.filled(node, lifter.indices)
+    sink = lifter.sink(whole)
+    if sink is not None:
+        return _own_element(lifter, sink, elements)
     base = lifter.base(node.value)
     if base.pair:
         return _member(lifter, base, node)
@@ -100,9 +104,9 @@ def cuts(node: cst.Subscript) -> bool:
     return len(node.slice) > 1 and any(isinstance(element.slice, cst.Slice) for element in node.slice)
 
 
-def _own_element(lifter: Lifter, base: Lifted, node: cst.Subscript) -> Lifted:
+def _own_element(lifter: Lifter, base: Lifted, elements: Sequence[cst.SubscriptElement]) -> Lifted:
     """A tensor that the loop fills, read where this iteration writes it."""
-    reading = read(lifter, base, node.slice)
+    reading = read(lifter, base, elements)
     lifter.accesses.append(Access(base.text, reading.dims, lifter.context, reads=True))
     lifter.bases[base.text] += 1
     return _result(lifter, base, reading)
@@ -234,7 +238,7 @@ def _all_indices(lifter: Lifter, reading: Reading, axis: Axis, shift: int) -> st
     if arange is None or first < 0 or not (axis.stop.natural or axis.counted):
         raise RefusedError("one index is used for two dimensions")
     stop = axis.stop.spelled(shift)
-    return f"{arange}({first}, {stop})" if first else f"{arange}({stop})"
+    return f"{arange}({stop})[{first}:]" if first else f"{arange}({stop})"
 
 
 def _chosen_indices(lifter: Lifter, reading: Reading, chosen: str, axis: Axis, shift: int) -> str:
@@ -249,7 +253,10 @@ def _chosen_indices(lifter: Lifter, reading: Reading, chosen: str, axis: Axis, s
 
 def _indices(lifter: Lifter, value: cst.BaseExpression) -> Lifted:
     """A tensor of places. One byte or a truth value would choose among all places instead."""
-    picked = lifter.tensor(value)
+    picked = lifter.lift(value)
+    if picked.counts:
+        return counting.places(picked)
+    picked = lifter.certain(picked, value)
     if picked.dtype.category not in ("int", None):
         raise RefusedError(f"`{lifter.code(value)}` is not known to hold indices")
     if picked.dtype.token in ("int64", "torch.int32"):
@@ -326,7 +333,10 @@ def moved(places: dict[Axis, int], *, back: bool = False) -> str:
 def _result(lifter: Lifter, base: Lifted, reading: Reading) -> Lifted:
     text = reading.text(base.atom)
     level = base.level if text == base.text else ATOM
-    move = moved(reading.places)
+    move, unmoved = moved(reading.places), None
+    if move and reading.count == 1 and reading.rest is None:
+        whole = text if text != base.text else base.atom
+        unmoved = Unmoved(whole + move, next(iter(reading.places.values())), whole)
     if move:
         text, level = (text if text != base.text else base.atom) + move, ATOM
     plain = reading.rest is None and not reading.added and reading.dropped == reading.consumed
@@ -343,6 +353,7 @@ def _result(lifter: Lifter, base: Lifted, reading: Reading) -> Lifted:
         exact=base.exact,
         shape=base.shape if plain and not reading.picked else None,
         skipped=base.skipped + reading.consumed,
+        unmoved=unmoved,
     )
 
 

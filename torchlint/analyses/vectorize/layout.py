@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import libcst as cst
 
 from torchlint.analyses.vectorize.operation import Operation
-from torchlint.analyses.vectorize.shapes import ATOM, SCALAR, Lifted, Missing, Rank, RefusedError
+from torchlint.analyses.vectorize.shapes import ATOM, SCALAR, DType, Lifted, Missing, Rank, RefusedError
 
 if TYPE_CHECKING:
     from torchlint.analyses.vectorize.lifting import Lifter
@@ -42,6 +42,14 @@ def shifted(lifter: Lifter, operand: Lifted, dimension: int, *, new: bool = Fals
     if not -max(rank.known, 1) <= dimension < max(rank.known, 1) or rank.known == 0:
         raise RefusedError(f"`{operand.text}` has no dimension {dimension}")
     return dimension if dimension < 0 else dimension - rank.known
+
+
+def size(lifter: Lifter, operand: Lifted, dimension: int) -> Lifted:
+    """The length of one dimension, which is the same in all iterations."""
+    lifter.tensors.learn_least(operand.rank, dimension + 1 if dimension >= 0 else -dimension)
+    place = dimension if dimension < 0 else dimension + operand.count
+    text = f"len({operand.text})" if place == 0 else f"{operand.atom}.shape[{place}]"
+    return Lifted(text, ATOM, (), SCALAR, DType(None, "int"), tensor=False, number=True)
 
 
 def flat(operand: Lifted) -> Lifted:

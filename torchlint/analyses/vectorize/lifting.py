@@ -12,20 +12,25 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
-from torchlint.analyses.vectorize import alignment, batching, indexing, layout, mapping, products
+from torchlint.analyses.vectorize import (
+    alignment,
+    batching,
+    counting,
+    indexing,
+    layout,
+    mapping,
+    modules,
+    products,
+    stored,
+)
 from torchlint.analyses.vectorize.operation import Operation
+from torchlint.analyses.vectorize.operators import BINARY, COMPARISONS, EXACT_OPERATORS, UNARIES, level_of
 from torchlint.analyses.vectorize.purity import impurity
 from torchlint.analyses.vectorize.shapes import (
     ATOM,
-    BIT_AND,
     BIT_OR,
-    BIT_XOR,
     BOOL,
     COMPARISON,
-    POWER,
-    PRODUCT,
-    SHIFT,
-    SUM,
     UNARY,
     Axis,
     Lifted,
@@ -40,34 +45,8 @@ from torchlint.semantics import dataflow
 from torchlint.semantics.tree import walk
 
 if TYPE_CHECKING:
-    from torchlint.analyses.vectorize.tensors import Facts
+    from torchlint.analyses.vectorize.facts import Facts
     from torchlint.semantics.model import Model
-
-_BINARY: dict[type[cst.BaseBinaryOp], tuple[str, int]] = {
-    cst.Add: ("+", SUM),
-    cst.Subtract: ("-", SUM),
-    cst.Multiply: ("*", PRODUCT),
-    cst.Divide: ("/", PRODUCT),
-    cst.FloorDivide: ("//", PRODUCT),
-    cst.Modulo: ("%", PRODUCT),
-    cst.MatrixMultiply: ("@", PRODUCT),
-    cst.Power: ("**", POWER),
-    cst.BitAnd: ("&", BIT_AND),
-    cst.BitXor: ("^", BIT_XOR),
-    cst.BitOr: ("|", BIT_OR),
-    cst.LeftShift: ("<<", SHIFT),
-    cst.RightShift: (">>", SHIFT),
-}
-_COMPARISONS: dict[type[cst.BaseCompOp], str] = {
-    cst.LessThan: "<",
-    cst.LessThanEqual: "<=",
-    cst.GreaterThan: ">",
-    cst.GreaterThanEqual: ">=",
-    cst.Equal: "==",
-    cst.NotEqual: "!=",
-}
-_EXACT_OPERATORS = frozenset("+-*/&|^")
-_UNARY: dict[type[cst.BaseUnaryOp], str] = {cst.Minus: "-", cst.Plus: "+", cst.BitInvert: "~"}
 
 _NAMED = re.compile(r"[\w.]+")
 
@@ -95,7 +74,8 @@ class Lifter:
         self.totals: set[str] = set()
         self.added_in_place: list[cst.Name] = []
         self.sinks: dict[str, Lifted] = {}
-        self.sink_names: dict[str, cst.Name] = {}
+        self.sink_names: dict[str, cst.BaseExpression] = {}
+        self.indices: frozenset[str] = frozenset()  # names that count in the loops
         self.loops: list[Axis] = []  # all of them, outermost first
         self.cautions: set[str] = set()  # what a rewrite may change
         self.accesses: list[indexing.Access] = []
@@ -110,6 +90,7 @@ class Lifter:
         self.scalars = False  # elements without dimensions are operands of the value at hand
         self.recast = False  # a part of the value at hand is cast to the dtype that it has in one iteration
         self.needs_rows = False  # a mapped expression fails for a batch of no rows
+        self.reduced: cst.BaseExpression | None = None  # of this one, all elements become one
         self.in_statement = False  # what is lifted stays a part of its statement
         self.may_name = True  # what is lifted may give a name to a part of itself
         self.guarded = guarded  # what is not known is provided for, in more words
@@ -119,6 +100,8 @@ class Lifter:
         self.failing: set[str] = set()  # why statements of branches must not
         self.adds = False  # something is summed up, which is zero over no rows
         self.dtypes: dict[str, str] = {}  # a tensor of each dtype that has no other name
+        self.read: set[cst.Attribute] = set()  # attributes in what the loop does not change
+        self.tensor_names: dict[str, None] = {}  # of tensors from outside
         self._introduced: set[str] = set()
         self._computations: dict[cst.Call, bool] = {}
         self._without_rule: set[tuple[cst.Call, str | None]] = set()
@@ -169,7 +152,10 @@ class Lifter:
 
     def varies(self, node: cst.CSTNode) -> bool:
         """Whether an expression mentions anything that the loop assigns."""
-        return any(isinstance(part, cst.Name) and self._is_own(part) for part in walk(node))
+        held = not all(isinstance(sink, cst.Name) for sink in self.sink_names.values())
+        return any(
+            self._is_own(part) if isinstance(part, cst.Name) else held and self._is_held(part) for part in walk(node)
+        )
 
     def _is_own(self, name: cst.Name) -> bool:
         if name.value not in self.written and name.value not in self.sinks:
@@ -178,11 +164,19 @@ class Lifter:
             return False
         return name.value in self.written or not self._is_metadata(name)
 
-    def _is_metadata(self, name: cst.Name) -> bool:
+    def _is_held(self, node: cst.CSTNode) -> bool:
+        """Whether a part of an expression is what the loop fills, and no variable."""
+        return self.sink(node) is not None and not self._is_metadata(node)
+
+    def sink(self, node: cst.CSTNode) -> Lifted | None:
+        """The tensor that the loop fills, if a node is it."""
+        return self.sinks.get(self.code(node)) if stored.is_stored(node) else None
+
+    def _is_metadata(self, name: cst.CSTNode) -> bool:
         """Whether only the shape, dtype or device of a tensor is read."""
         parent = self.model.parent(name)
         if isinstance(parent, cst.Attribute):
-            return parent.attr.value in ("shape", "dtype", "device", "size", "ndim", "dim")
+            return parent.attr.value in stored.METADATA
         call = self.model.parent(parent) if isinstance(parent, cst.Arg) else None
         return isinstance(call, cst.Call) and self.model.qualified(call.func) == "builtins.len"
 
@@ -223,6 +217,9 @@ class Lifter:
         return self._by_form(node) if self.varies(node) else self.invariant(node)
 
     def _by_form(self, node: cst.BaseExpression) -> Lifted:
+        measured = self.tensors.sizes.measured(node)
+        if measured is not None and self.varies(node):
+            return layout.size(self, self.tensor(measured[0]), measured[1])
         if isinstance(node, cst.Name):
             return self._chosen(self._name(node))
         if isinstance(node, cst.Subscript):
@@ -237,6 +234,8 @@ class Lifter:
             return self._call(node)
         if isinstance(node, cst.Attribute):
             return self._attribute(node)
+        if isinstance(node, cst.IfExp):
+            return counting.chosen(self, self.lift(node.test), self.lift(node.body), self.lift(node.orelse), node)
         raise RefusedError(f"`{self.code(node)}` has no batched form")
 
     def invariant(self, node: cst.BaseExpression) -> Lifted:
@@ -301,11 +300,14 @@ class Lifter:
         return self._results[key]
 
     def _constant(self, node: cst.BaseExpression, facts: Facts) -> Lifted:
+        self.read.update(part for part in walk(node) if isinstance(part, cst.Attribute))
         if isinstance(node, cst.Name) and facts.tensor and facts.dtype.token is not None:
             self.dtypes[facts.dtype.token] = node.value
+        if facts.tensor and _NAMED.fullmatch(self.code(node)):
+            self.tensor_names[self.code(node)] = None
         return Lifted(
             self.one_line(node),
-            _level(node),
+            level_of(node),
             (),
             facts.rank,
             facts.dtype,
@@ -327,7 +329,9 @@ class Lifter:
     def _name(self, node: cst.Name) -> Lifted:
         name = node.value
         if name in self.axes:
-            raise RefusedError(f"the value of the index `{name}` is used")
+            if self.axes[name] not in self.context:
+                raise RefusedError(f"the index `{name}` is used after its loop")
+            return counting.of_index(self, self.axes[name])
         if name in self.sinks:
             raise RefusedError(f"`{name}` is read while the loop fills it")
         row = self.rows.get(name)
@@ -342,6 +346,8 @@ class Lifter:
         return self.certain(self.lift(node), node)
 
     def certain(self, lifted: Lifted, node: cst.BaseExpression) -> Lifted:
+        if lifted.counts:
+            raise counting.refused(counting.spelled([lifted]))
         if lifted.claim is not None and not lifted.pair:
             self.claims.add(lifted.claim)
             return lifted
@@ -390,11 +396,14 @@ class Lifter:
     # operators
 
     def _binary(self, node: cst.BinaryOperation) -> Lifted:
-        spelled, level = _BINARY[type(node.operator)]
+        spelled, level = BINARY[type(node.operator)]
         left, right = self.lift(node.left), self.lift(node.right)
+        number = counting.reckoned(self, spelled, level, [left, right])
+        if number is not None:
+            return number
         if spelled == "@":
             return products.matmul(self, left, right)
-        operands = [left, right]
+        operands = counting.beside(self, [left, right], compares=False)
         inexact = left.dtype.inexact and right.dtype.inexact
         operands, cast = alignment.cast_back(self, operands) if spelled != "/" or inexact else (operands, None)
         together = alignment.broadcast(self, operands)
@@ -408,24 +417,32 @@ class Lifter:
         if spelled == "/":
             dtype = dtype.inexact_result()
         self.operations.add("pointwise")
-        exact = spelled in _EXACT_OPERATORS and left.exact and right.exact
+        exact = spelled in EXACT_OPERATORS and all(operand.exact for operand in operands)
         exact = exact and (spelled not in ROUNDED_ALIKE_IF_REAL or dtype.is_real)
         tensor = left.tensor or right.tensor
         return Lifted(text, level, together.axes, together.rank, dtype, tensor=tensor, exact=exact)
 
     def _unary(self, node: cst.UnaryOperation) -> Lifted:
-        spelled = _UNARY.get(type(node.operator))
+        spelled = UNARIES.get(type(node.operator))
         if spelled is None:
             raise RefusedError("`not` needs the value of a tensor")
-        inner = self.tensor(node.expression)
+        inner = self.lift(node.expression)
+        if inner.counts and spelled == "-":
+            return counting.negative(inner)
+        self.certain(inner, node.expression)
         self.operations.add("pointwise")
         return inner.but(text=spelled + inner.within(UNARY), level=UNARY, shares=False, shape=None)
 
     def _comparison(self, node: cst.Comparison) -> Lifted:
-        spelled = _COMPARISONS.get(type(node.comparisons[0].operator))
+        spelled = COMPARISONS.get(type(node.comparisons[0].operator))
         if spelled is None or len(node.comparisons) != 1:
             raise RefusedError(f"`{self.code(node)}` needs the value of a tensor")
-        left, right = self.lift(node.left), self.lift(node.comparisons[0].comparator)
+        operands = [self.lift(node.left), self.lift(node.comparisons[0].comparator)]
+        number = counting.compared(self, spelled, operands)
+        if number is not None:
+            return number
+        operands = counting.beside(self, operands, compares=True)
+        left, right = alignment.in_line(operands) if node is self.reduced else operands
         together = alignment.broadcast(self, [left, right])
         first, second = together.texts(BIT_OR, BIT_OR)
         self.operations.add("pointwise")
@@ -438,6 +455,9 @@ class Lifter:
     def _call(self, node: cst.Call) -> Lifted:
         before, key = self._noted(), (node, self.mask)
         try:
+            known = counting.function(self, node) or modules.applied(self, node)
+            if known is not None:
+                return known
             if key not in self._without_rule:
                 return batching.apply(self, Operation.read(self, node))
             raise RefusedError(f"`{self.code(node.func)}` has no batched form")
@@ -459,22 +479,11 @@ class Lifter:
         return pair.part(name)
 
     def _attribute(self, node: cst.Attribute) -> Lifted:
+        if self.sink(node) is not None:
+            raise RefusedError(f"`{self.code(node)}` is read while the loop fills it")
         inner = self.lift(node.value)
         if inner.pair and node.attr.value in inner.members:
             return self.part(inner, node.attr.value)
         if not inner.tensor or inner.pair:
             raise RefusedError(f"`{self.code(node.value)}` is not known to be a tensor")
         return layout.attribute(self, inner, node.attr.value)
-
-
-def _level(node: cst.BaseExpression) -> int:
-    if node.lpar:
-        return ATOM
-    if isinstance(node, cst.BinaryOperation):
-        return _BINARY[type(node.operator)][1]
-    if isinstance(node, cst.UnaryOperation):
-        return UNARY if not isinstance(node.operator, cst.Not) else -1
-    if isinstance(node, cst.Comparison):
-        return COMPARISON
-    loose = (cst.BooleanOperation, cst.IfExp, cst.Lambda, cst.NamedExpr, cst.Tuple, cst.Await, cst.Yield)
-    return -1 if isinstance(node, loose) else ATOM

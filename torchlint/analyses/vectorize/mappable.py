@@ -102,6 +102,8 @@ class Reader:
         if self.names is not None:
             return self._name_of_function(node, self.names)
         row = self.lifter.lift(node)
+        if row.counts:
+            raise RefusedError(f"the value of the index in `{node.value}` is used")
         if row.number:
             return Made.NUMBER
         return Made.TENSORS if row.pair else self._row(node)

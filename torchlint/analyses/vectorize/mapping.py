@@ -237,6 +237,8 @@ def _rows(lifter: Lifter, node: cst.BaseExpression, parameters: _Parameters) -> 
         _check_invariant(lifter, node)
     elif isinstance(node, cst.Name):
         row = lifter.lift(node)
+        if row.counts:
+            raise _UnmappedError
         if row.axes:
             yield node, parameters.of_name(node.value, row)
     elif isinstance(node, cst.Subscript) and any(lifter.varies(element) for element in node.slice):

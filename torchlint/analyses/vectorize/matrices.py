@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from torchlint.analyses.vectorize import alignment
 from torchlint.analyses.vectorize.operation import Operation
-from torchlint.analyses.vectorize.shapes import ATOM, Axis, Lifted, RefusedError
+from torchlint.analyses.vectorize.shapes import ATOM, UNKNOWN_DTYPE, Axis, DType, Lifted, RefusedError
 from torchlint.analyses.vectorize.vocabulary import MATRIX_FUNCTIONS
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ def matrix_function(lifter: Lifter, operation: Operation) -> Lifted:
     return operand.but(
         text=operation.called(operation.name, [operand], *rest),
         level=ATOM,
-        rank=operand.rank.plus(MATRIX_FUNCTIONS[operation.name] - 2),
+        rank=operand.rank.plus(MATRIX_FUNCTIONS.get(operation.name, 2) - 2),
         shares=False,
         exact=False,
         shape=None,
@@ -38,6 +38,16 @@ def matrix_function(lifter: Lifter, operation: Operation) -> Lifted:
 def _sign_and_logarithm(lifter: Lifter, operation: Operation) -> Lifted:
     """`slogdet`, of which only the members are tensors."""
     return matrix_function(lifter, operation).but(pair=True, members=("sign", "logabsdet"))
+
+
+def _decomposition(lifter: Lifter, operation: Operation) -> Lifted:
+    """What the matrices are made of, each by itself."""
+    made = matrix_function(lifter, operation).but(pair=True, members=_DECOMPOSED[operation.name])
+    name = operation.name.removeprefix("linalg.")
+    lifter.cautions.add("the vectors of a decomposition may have other signs on a GPU")
+    if name in ("eig", "eigh"):
+        return made.but(dtype=DType(None, "complex") if name == "eig" else UNKNOWN_DTYPE)
+    return made
 
 
 def _solve(lifter: Lifter, operation: Operation) -> Lifted:
@@ -71,8 +81,17 @@ def _with_all(right: Lifted, axes: tuple[Axis, ...]) -> Lifted:
     return right.but(text=f"{right.atom}[{', '.join(['None'] * first)}]", level=ATOM, shape=None)
 
 
+_DECOMPOSED = {
+    "svd": ("U", "S", "V"),
+    "linalg.svd": ("U", "S", "Vh"),
+    "linalg.eig": ("eigenvalues", "eigenvectors"),
+    "linalg.eigh": ("eigenvalues", "eigenvectors"),
+    "qr": ("Q", "R"),
+    "linalg.qr": ("Q", "R"),
+}
 RULES: dict[str, Callable[[Lifter, Operation], Lifted]] = {
     "linalg.solve": _solve,
     "linalg.slogdet": _sign_and_logarithm,
     "slogdet": _sign_and_logarithm,
+    **dict.fromkeys(_DECOMPOSED, _decomposition),
 }

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 import libcst as cst
 
 from torchlint.analyses.vectorize.shapes import Lifted, RefusedError
-from torchlint.analyses.vectorize.vocabulary import MODULES, PROVING_FUNCTIONS, PROVING_METHODS, ROW_LOSSES
+from torchlint.analyses.vectorize.vocabulary import ALONG, MODULES, PROVING_FUNCTIONS, PROVING_METHODS, ROW_LOSSES
+from torchlint.edits import spelling
 from torchlint.semantics.torch_api import NUMPY_NAMES
 from torchlint.semantics.values import Kind
 
@@ -52,6 +53,10 @@ class Operation:
         if qualified == "builtins.sum" and len(positional) == 1 and not keywords:
             return cls(node, "python sum", code, positional, keywords, code)
         module = called_module(lifter, node.func)
+        if module is not None and module[0] in ALONG:
+            spelled = spelling.spelled(model, f"torch.{module[0]}", lifter.place)
+            if spelled is not None and not keywords:
+                return cls(node, module[0], spelled, positional, module[1], code)
         if module is not None:
             return cls(node, module[0], code, positional, {**module[1], **keywords}, code)
         if isinstance(node.func, cst.Attribute) and qualified is None:
@@ -90,9 +95,13 @@ def called_module(lifter: Lifter, node: cst.BaseExpression) -> tuple[str, dict[s
     if name is None or len(value.origins) != 1:
         return None
     (made,) = value.origins
-    if not isinstance(made, cst.Call) or any(argument.keyword is None for argument in made.args):
+    if not isinstance(made, cst.Call):
         return None
     keywords = {argument.keyword.value: argument.value for argument in made.args if argument.keyword is not None}
+    if name in ALONG and len(made.args) == 1 and not made.args[0].star:
+        return name, {"dim": keywords.get("dim", made.args[0].value)}
+    if any(argument.keyword is None for argument in made.args):
+        return None
     if name in ROW_LOSSES:
         return name, {"reduction": keywords["reduction"]} if "reduction" in keywords else {}
     return (name, keywords) if set(keywords) <= {"reduction"} else None

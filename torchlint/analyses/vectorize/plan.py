@@ -14,7 +14,7 @@ from torchlint.analyses.vectorize.body import Body, Line
 from torchlint.analyses.vectorize.lifting import Lifter
 from torchlint.analyses.vectorize.operation import Operation
 from torchlint.analyses.vectorize.reaching import Reaching
-from torchlint.analyses.vectorize.shapes import Lifted, RefusedError
+from torchlint.analyses.vectorize.shapes import ATOM, Lifted, RefusedError
 from torchlint.analyses.vectorize.sinks import check_accesses, check_memory, find_sinks
 from torchlint.analyses.vectorize.tensors import Tensors
 from torchlint.finding import Confidence
@@ -34,6 +34,9 @@ _NO_ROWS_TO_STACK = "an empty batch gives a tensor and no error"
 _NO_ROWS_TO_ADD = "a sum over no rows is a tensor too"
 _COLLECTORS = ("torch.stack", "torch.cat", "torch.concat", "builtins.sum")
 
+_EXTREMES = ("builtins.max", "builtins.min")
+_READ_BACK = ("builtins.float", "builtins.int", "builtins.bool")
+
 _BINDING = frozenset({cst.For, cst.CompFor, cst.AssignTarget, cst.AugAssign, cst.AnnAssign, cst.NamedExpr})
 
 
@@ -45,7 +48,7 @@ class Plan:
     are the calls that use it.
     With any of `doubts` the loop must not be rewritten. `exact`: bit for bit the same numbers and gradients.
     `condition`: whether the loop runs at all, where the batched form takes no empty batch. `copies`: rows are collected
-    as they are.
+    as they are, or elements filled with what is made of no rows.
     """
 
     root: Root
@@ -68,7 +71,7 @@ class Plan:
 def attempt(model: Model, root: Root) -> tuple[Plan | None, str]:
     """The plan for one loop; or None, and what stands in its way, where the loop is not known to be independent work on
     the rows of a tensor."""
-    if isinstance(root, cst.Call) and model.qualified(root.func) not in _COLLECTORS:
+    if isinstance(root, cst.Call) and model.qualified(root.func) not in (*_COLLECTORS, *_EXTREMES):
         return None, f"`{text(root.func)}` makes a tensor of a list, number by number"
     try:
         return _Planner(model, root).plan(), "the loop runs a few times, or does no more than walk over the rows"
@@ -146,6 +149,8 @@ class _Planner:
         return self._made(lifter, exact=False, consumers=tuple(used), result=stacking.of_its_own(element))
 
     def _call(self, lifter: Lifter, root: cst.Call) -> Plan | None:
+        if self._model.qualified(root.func) in _EXTREMES:
+            return self._extreme(lifter, root)
         lifter.in_statement = _clauses(root) > 0
         result = stacking.collected(lifter, Operation.read(lifter, root))
         if not lifter.bases or headers.covers_few(lifter.loops, _FEW):
@@ -157,12 +162,28 @@ class _Planner:
         lifter.cautions.add(_NO_ROWS_TO_ADD if adds else _NO_ROWS_TO_STACK)
         return self._made(lifter, exact=False, result=stacking.of_its_own(result))
 
+    def _extreme(self, lifter: Lifter, root: cst.Call) -> Plan | None:
+        """`max(x)` of Python, of a tensor: where it runs, a row has one element."""
+        walked = root.args[0].value
+        name = (self._model.qualified(root.func) or "").removeprefix("builtins.")
+        if len(root.args) != 1 or root.args[0].star or root.args[0].keyword:
+            raise RefusedError(f"`{name}` compares more than the rows of one tensor")
+        base = lifter.certain(lifter.once(walked), walked)
+        if base.rank.known != 1 and not _is_read_back(self._model, root):
+            lifter.doubt_rank(base)
+        lifter.cautions |= {"of no elements comes another error", "one that is no number wins"}
+        lifter.operations.add("reduction")
+        axis = headers.rows(lifter, base)
+        axis.counted = True
+        text = f"{base.atom}.{name}()"
+        return self._made(lifter, exact=False, result=base.but(text=text, level=ATOM, axes=(), shape=None))
+
     def _statement(self, lifter: Lifter, root: cst.For) -> Plan | None:
         find_sinks(lifter, root)
         body = Body(lifter)
         with headers.entered(lifter, root.target, root.iter):
             body.run(root.body.body)
-        if not lifter.bases or headers.covers_few(lifter.loops, _FEW):
+        if not (lifter.bases or lifter.accesses) or headers.covers_few(lifter.loops, _FEW):
             return None
         if not (lifter.accesses or body.rows or lifter.totals):
             return None
@@ -206,10 +227,10 @@ class _Planner:
         cut = any(axis.cut for axis in lifter.loops)
         if cut:
             lifter.cautions.add("an index out of range may pass unnoticed")
-        alone = not (lifter.others or lifter.spread or max(lifter.bases.values()) > 2)
+        alone = not (lifter.others or lifter.spread or max(lifter.bases.values(), default=0) > 2)
         return Plan(
             self._root,
-            next(iter(lifter.bases)),
+            next(iter(lifter.bases), None) or lifter.accesses[0].name,
             frozenset(lifter.operations),
             tuple(lifter.doubts),
             exact and alone and not cut and not lifter.progress,
@@ -218,7 +239,7 @@ class _Planner:
             consumers,
             result,
             condition,
-            copies=not (lifter.operations or lifter.accesses),
+            copies=not lifter.bases or not (lifter.operations or lifter.accesses),
         )
 
     def _runs(self, lifter: Lifter) -> str | None:
@@ -233,6 +254,18 @@ class _Planner:
         if not isinstance(root, cst.Call) or self._model.qualified(root.func) != "builtins.sum":
             return False
         return sum(isinstance(part, cst.CompFor) for part in walk(root)) == len(lifter.loops) == _clauses(root)
+
+
+def _is_read_back(model: Model, call: cst.Call) -> bool:
+    """Whether a number is made of the result at once, or a test: of one element it is the same in any shape."""
+    above = model.parent(call)
+    if isinstance(above, cst.Attribute) and above.attr.value == "item":
+        return True
+    if isinstance(above, cst.Comparison):
+        beyond = model.parent(above)
+        return isinstance(beyond, (cst.If, cst.While, cst.IfExp)) and len(above.comparisons) == 1
+    outer = model.parent(above) if isinstance(above, cst.Arg) else None
+    return isinstance(outer, cst.Call) and model.qualified(outer.func) in _READ_BACK
 
 
 def _nests_only(loop: cst.For) -> bool:

@@ -25,6 +25,8 @@ def reduction(lifter: Lifter, operation: Operation) -> Lifted:
         return pair(lifter, operation)
     if len(operation.operands) > 2 or not operation.only("dim", "keepdim", *_OPTIONS):
         raise RefusedError(f"`{operation.code}` with these arguments has no batched form")
+    if dim is None:
+        lifter.reduced = operation.operands[0]
     operand = lifter.tensor(operation.operands[0])
     lifter.operations.add("reduction")
     options = [f"{name}={lifter.one_line(operation.keywords[name])}" for name in _OPTIONS if name in operation.keywords]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from enum import Enum, auto
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,9 +139,12 @@ class Axis:
     counted: bool = False  # one has no more than that, so it is not negative
     cut: bool = False  # some tensor had to be cut to this loop's size
     guarded: bool = False  # where it was cut, a negative size counts as none
+    reckoned: bool = False  # its index is a number of a range that cannot have a negative size
 
     @property
     def bounded(self) -> bool:
+        if self.reckoned and not (self.stop.natural or self.counted):
+            return False
         return self.stop.natural or self.whole or self.guarded
 
 
@@ -167,7 +170,8 @@ class Lifted:
     `pair`: values and indices, or what else `members` names; `ordered`: the indices are defined where elements are
     equal. `shape`, where known, gives
     the dimensions of one iteration, after the first `skipped`. `claim`: the shape of an array that this is a part of,
-    which may be one of numpy.
+    which may be one of numpy. `counts`: a Python number in one iteration, made of the loops' indices.
+    `unmoved`: its text, if that is this one, with the axis where a tensor has it.
     """
 
     text: str
@@ -180,11 +184,13 @@ class Lifted:
     shares: bool = False
     exact: bool = True
     pair: bool = False
-    members: tuple[str, str] = ("values", "indices")
+    members: tuple[str, ...] = ("values", "indices")
     ordered: bool = True
     shape: Shape | None = None
     skipped: int = 0
     claim: str | None = None
+    counts: bool = False
+    unmoved: Unmoved | None = None
 
     @property
     def count(self) -> int:
@@ -206,13 +212,27 @@ class Lifted:
     def atom(self) -> str:
         return self.within(ATOM)
 
+    def where_it_is(self, dimension: int) -> str | None:
+        """The text of all iterations with the loop's axis at that dimension, if it was taken from there as it is."""
+        known = self.unmoved
+        return known.kept if known is not None and (known.text, known.dimension) == (self.text, dimension) else None
+
     def part(self, name: str) -> Lifted:
         """One member of a pair."""
-        dtype = INT64 if name == "indices" else self.dtype.real() if name == "logabsdet" else self.dtype
-        return self.but(text=f"{self.atom}.{name}", level=ATOM, pair=False, dtype=dtype)
+        dtype = INT64 if name == "indices" else self.dtype.real() if name in ("logabsdet", "S") else self.dtype
+        rank = self.rank.plus(-1) if name in ("S", "eigenvalues") else self.rank
+        return self.but(text=f"{self.atom}.{name}", level=ATOM, pair=False, dtype=dtype, rank=rank)
 
     def but(self, **changes: object) -> Lifted:
         return replace(self, **changes)  # type: ignore[arg-type]
+
+
+class Unmoved(NamedTuple):
+    """What an expression is without its axis in front: of this `text`, and `kept` with the axis at a `dimension`."""
+
+    text: str
+    dimension: int
+    kept: str
 
 
 class Missing(Enum):

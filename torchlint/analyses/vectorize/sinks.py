@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 import libcst as cst
 
+from torchlint.analyses.vectorize import stored
 from torchlint.analyses.vectorize.indexing import Access
 from torchlint.analyses.vectorize.reaching import Reaching
 from torchlint.analyses.vectorize.shapes import ATOM, Lifted, RefusedError
@@ -16,27 +18,36 @@ if TYPE_CHECKING:
     from torchlint.analyses.vectorize.lifting import Lifter
 
 _LOOPS = (cst.For, cst.While)
+_PLACE = re.compile(r"[A-Za-z_]\w*(?:\.\w+|\[[\"'][^\"']*[\"']\])+")
 
 
 def find_sinks(lifter: Lifter, root: cst.For) -> None:
     """Notes what the loop assigns elements of. Refuses what is not known to be a tensor from outside the loop."""
-    for name in _assigned_elements(root):
-        facts = lifter.tensors.of(name, lifter.place)
-        if not facts.tensor or name.value in lifter.written:
-            raise RefusedError(f"`{name.value}` is not known to be a tensor from outside the loop")
-        lifter.sinks[name.value] = Lifted(
-            name.value, ATOM, (), facts.rank, facts.dtype, tensor=True, shares=True, shape=facts
-        )
-        lifter.sink_names.setdefault(name.value, name)
+    lifter.indices = stored.indices_of(lifter.model, root)
+    for node in _assigned_elements(lifter, root):
+        name, facts = lifter.code(node), lifter.tensors.of(node, lifter.place)
+        held = {part.value for part in walk(node) if isinstance(part, cst.Name)}
+        if not facts.tensor or held & lifter.written:
+            raise RefusedError(f"`{name}` is not known to be a tensor from outside the loop")
+        if not isinstance(node, cst.Name):
+            for other in stored.other_names(lifter.model, root, name):
+                raise RefusedError(f"`{other}` may be a part of `{name}`, which the loop fills, or hold it")
+        lifter.sinks[name] = Lifted(name, ATOM, (), facts.rank, facts.dtype, tensor=True, shares=True, shape=facts)
+        lifter.sink_names.setdefault(name, node)
 
 
-def _assigned_elements(root: cst.For) -> Iterable[cst.Name]:
+def _assigned_elements(lifter: Lifter, root: cst.For) -> Iterable[cst.BaseExpression]:
     for node in walk(root):
-        target = node.target if isinstance(node, (cst.AssignTarget, cst.AugAssign, cst.AnnAssign)) else None
+        target: cst.BaseExpression | None = None
+        if isinstance(node, (cst.AssignTarget, cst.AugAssign, cst.AnnAssign)):
+            target = node.target
+        if isinstance(node, cst.Call) and isinstance(node.func, cst.Attribute) and node.func.attr.value == "index_add_":
+            target = node.func.value
         if isinstance(target, cst.Subscript):
-            if not isinstance(target.value, cst.Name):
+            base, _ = stored.filled(target, lifter.indices)
+            if not stored.is_stored(base):
                 raise RefusedError("the loop fills something that is not a variable")
-            yield target.value
+            yield base
 
 
 def check_accesses(accesses: list[Access]) -> None:
@@ -56,9 +67,9 @@ def check_accesses(accesses: list[Access]) -> None:
 def check_memory(lifter: Lifter, reaching: Reaching) -> None:
     """A tensor that is filled must not be the memory of one that is read, under another name."""
     for name, node in lifter.sink_names.items():
-        if is_fresh(lifter, reaching, node):
-            continue
         others = (set(lifter.bases) | lifter.others | set(lifter.sinks)) - {name}
+        if is_fresh(lifter, reaching, node):
+            others = {other for other in others if not isinstance(node, cst.Name) and _may_lead_to(lifter, name, other)}
         if others:
             lifter.doubt(f"`{name}` may share memory with what the loop reads")
     for total in lifter.added_in_place:
@@ -66,14 +77,27 @@ def check_memory(lifter: Lifter, reaching: Reaching) -> None:
             lifter.doubt(f"`{total.value}` may share memory with what is added to it")
 
 
-def is_fresh(lifter: Lifter, reaching: Reaching, name: cst.Name) -> bool:
+def _may_lead_to(lifter: Lifter, name: str, other: str) -> bool:
+    """Whether an expression may be what is kept under a name, although nothing else has been put there since."""
+    computed = (node for node in lifter.read if lifter.code(node) in other and stored.is_computed(lifter.model, node))
+    return any(stored.names_alike(name, part) for part in _PLACE.findall(other)) or any(computed)
+
+
+def is_fresh(lifter: Lifter, reaching: Reaching, name: cst.BaseExpression) -> bool:
     """Whether the tensor was made in this function, and nothing else can refer to its memory when the loop begins."""
     model = lifter.model
+    if isinstance(name, cst.Attribute) and name.attr.value == "data":
+        return is_fresh(lifter, reaching, name.value)
+    if not lifter.tensors.of(name, lifter.place).fresh:
+        return False
+    if not isinstance(name, cst.Name):
+        made, held = stored.made_before(model, name, lifter.place), lifter.code(name)
+        since = made.since if made is not None else ()
+        uses = (use for statement in since for use in stored.mentions(statement, held))
+        return made is not None and all(_is_harmless(lifter, use) for use in uses)
     binding = model.binding(name)
     write = reaching.reaching(binding, lifter.place) if binding is not None else None
-    if binding is None or write is None or binding.shared or write.kind != "assign":
-        return False
-    if not lifter.tensors.of(name, lifter.place).fresh or write.unpacked:
+    if binding is None or write is None or binding.shared or write.kind != "assign" or write.unpacked:
         return False
     if _loops_around(lifter, write.statement) != _loops_around(lifter, lifter.place):
         return False

@@ -9,8 +9,9 @@ import libcst as cst
 
 from torchlint.analyses.vectorize.reaching import Reaching
 from torchlint.analyses.vectorize.shapes import Size
+from torchlint.analyses.vectorize.stored import is_kept
 from torchlint.semantics import dataflow
-from torchlint.semantics.tree import integer
+from torchlint.semantics.tree import integer, walk
 from torchlint.semantics.values import Kind
 
 if TYPE_CHECKING:
@@ -53,8 +54,9 @@ class Sizes:
                 return None
             step = step if isinstance(node.operator, cst.Add) else -step
             return Size(left.offset + step, left.key, text, left.natural and step >= 0, step)
-        if self._model.value(node).kind is Kind.NUMBER:
-            return Size(0, f"{text}@{id(place)}", text, False)
+        constant = setting(self._model, node) if isinstance(node, cst.Attribute) else None
+        if constant is not None or self._model.value(node).kind is Kind.NUMBER:
+            return Size(0, constant or f"{text}@{id(place)}", text, False)
         return None
 
     def _size_of_name(self, node: cst.Name, place: cst.CSTNode, depth: int) -> Size | None:
@@ -119,3 +121,25 @@ def shape_owner(node: cst.BaseExpression | None) -> cst.BaseExpression | None:
     if isinstance(node, cst.Call) and not node.args and isinstance(node.func, cst.Attribute):
         return node.func.value if node.func.attr.value == "size" else None
     return None
+
+
+def setting(model: Model, node: cst.Attribute) -> str | None:
+    """What stands for `args.count` or `self.count` wherever it is read, if nothing but a constructor assigns it."""
+    binding, root = model.binding(node), node.value
+    if binding is not None:
+        return f"{binding.name}@{id(binding)}" if is_kept(binding) else None
+    owner = model.binding(root) if isinstance(root, cst.Name) else None
+    if owner is None or len(owner.writes) != 1 or node.attr.value in model.once(_assigned):
+        return None
+    return f"{node.attr.value} of {id(owner)}"
+
+
+def _assigned(model: Model) -> set[str]:
+    """The names of all attributes that a file assigns."""
+    return {
+        part.attr.value
+        for target in walk(model.module)
+        if isinstance(target, (cst.AssignTarget, cst.AugAssign, cst.AnnAssign))
+        for part in walk(target.target)
+        if isinstance(part, cst.Attribute)
+    }

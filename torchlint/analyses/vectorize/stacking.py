@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
-from torchlint.analyses.vectorize import headers, layout
+from torchlint.analyses.vectorize import alignment, headers, layout
 from torchlint.analyses.vectorize.indexing import MOVED
 from torchlint.analyses.vectorize.operation import Operation
 from torchlint.analyses.vectorize.shapes import ATOM, UNKNOWN_DTYPE, Lifted, RefusedError
@@ -18,6 +18,12 @@ if TYPE_CHECKING:
 
 def collected(lifter: Lifter, operation: Operation) -> Lifted:
     """`torch.stack([f(x[i]) for i in ...])`, and `torch.stack(rows)` of a list that an inner loop appended to."""
+    if (
+        operation.operands
+        and isinstance(operation.operands[0], (cst.Tuple, cst.List))
+        and operation.name != "python sum"
+    ):
+        return _of_several(lifter, operation, operation.operands[0])
     if not operation.only("dim") or len(operation.operands) not in (1, 2):
         raise RefusedError(f"`{operation.code}` with these arguments has no batched form")
     what = operation.operands[0]
@@ -33,6 +39,40 @@ def collected(lifter: Lifter, operation: Operation) -> Lifted:
     if element is None:
         raise RefusedError(f"what `{operation.code}` collects is not in sight")
     return join(lifter, element, operation.name, place, element.count - len(lifter.context))
+
+
+def _of_several(lifter: Lifter, operation: Operation, parts: cst.Tuple | cst.List) -> Lifted:
+    """`torch.cat((x[i], y[i]), dim=1)` of tensors that all have a row for each iteration."""
+    dim = operation.argument("dim", 1)
+    if (
+        not operation.only("dim")
+        or len(operation.operands) > 2
+        or any(isinstance(element, cst.StarredElement) for element in parts.elements)
+    ):
+        raise RefusedError(f"`{operation.code}` with these arguments has no batched form")
+    operands = [lifter.tensor(element.value) for element in parts.elements]
+    place = 0 if dim is None else layout.integer(lifter, dim)
+    axes = alignment.union(operands)
+    if not operands or any(operand.axes != axes for operand in operands):
+        raise RefusedError(f"`{operation.code}` with these arguments has no batched form")
+    stacks = operation.name == "stack"
+    least = (place if place >= 0 else -place - 1) + (not stacks)
+    for operand in operands:
+        lifter.tensors.learn_least(operand.rank, least)
+    first, count = operands[0], len(axes)
+    alike = all(operand.dtype == first.dtype for operand in operands) and first.dtype.token is not None
+    shown = ", ".join(operand.text for operand in operands) + "," * (len(operands) == 1)
+    lifter.operations.add("pointwise")
+    return first.but(
+        text=f"{operation.function}(({shown}), dim={place + count if place >= 0 else place})",
+        level=ATOM,
+        rank=first.rank.plus(1) if stacks else first.rank,
+        dtype=first.dtype if alike else UNKNOWN_DTYPE,
+        shares=False,
+        exact=all(operand.exact for operand in operands),
+        shape=None,
+        claim=None,
+    )
 
 
 def _rows_of(lifter: Lifter, node: cst.BaseExpression) -> Lifted:
@@ -71,6 +111,9 @@ def join(lifter: Lifter, element: Lifted, name: str, dim: int, loops: int) -> Li
     if name == "python sum":
         return summed(lifter, element, list(range(first, element.count)), to_number=True)
     if name == "stack":
+        kept = element.where_it_is(dim) if dim and element.count == loops == 1 else None
+        if kept is not None:
+            return joined.but(text=kept, level=ATOM)
         front = MOVED.fullmatch(element.text) if dim and element.count == loops == 1 and element.level == ATOM else None
         if front is not None:  # from there to the front, and from the front to its place: in one step
             move = "" if front["dim"] == str(dim) else f".movedim({front['dim']}, {dim})"

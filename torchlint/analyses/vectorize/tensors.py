@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-import re
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import libcst as cst
 
 from torchlint.analyses.conditions import are_alternatives
-from torchlint.analyses.vectorize.dtypes import DEFAULT, cast, cast_by_to, dtype_argument
+from torchlint.analyses.vectorize import declared
+from torchlint.analyses.vectorize.dtypes import DEFAULT, LEGACY, cast, cast_by_to, dtype_argument
+from torchlint.analyses.vectorize.facts import Facts
+from torchlint.analyses.vectorize.indexing import cuts
 from torchlint.analyses.vectorize.reaching import Reaching
-from torchlint.analyses.vectorize.shapes import INT64, SCALAR, UNKNOWN_DTYPE, Dimension, DType, Rank
+from torchlint.analyses.vectorize.shapes import INT64, SCALAR, Dimension, DType, Rank
 from torchlint.analyses.vectorize.sizes import Sizes, shape_owner
+from torchlint.analyses.vectorize.stored import is_kept, is_stored, made_before
 from torchlint.analyses.vectorize.uses import Uses
 from torchlint.analyses.vectorize.vocabulary import LIKE, SHAPED
 from torchlint.semantics import dataflow
@@ -36,12 +39,16 @@ _SAME_SHAPE = word_set(
 _COPIES = word_set("clone exp log sqrt sigmoid tanh relu abs")
 _RESHAPING = word_set("resize_ squeeze_ unsqueeze_ t_ transpose_ set_ swapaxes_ as_strided_ unflatten_")
 _TENSOR_ONLY = word_set(
-    "size dim unsqueeze detach cuda permute requires_grad_ numel expand type_as new_zeros new_tensor"
+    """
+    size dim unsqueeze detach cuda permute requires_grad_ numel expand type_as new_zeros new_tensor new_ones new_full
+    bmm mm t matmul contiguous long unbind chunk gather scatter_ masked_fill masked_fill_ topk softmax log_softmax
+    sigmoid tanh index_select add_ mul_ sub_ div_ zero_ unsqueeze_ squeeze_
+    """
 )
 _MAKE_INDICES = word_set("randperm randint argsort argmax argmin multinomial")
 _DEPTH = 8
+_OF_CLASS = 5
 PASSING = "?"  # begins the name of a rank that one pass over a loop has for something that has no name
-_TENSOR_ANNOTATION = re.compile(r"[\"']?((\w+\.)*\w*Tensor|\w+\[(\w+\.)*Tensor, .*\])[\"']?")
 # Modules of torch.nn that return more than one tensor, or whatever is in them.
 _RETURNS_MORE = word_set(
     """
@@ -50,30 +57,6 @@ _RETURNS_MORE = word_set(
     torch.nn.parallel.DistributedDataParallel torch.nn.Identity
     """
 )
-
-
-@dataclass(frozen=True, slots=True)
-class Facts:
-    """`key` stands for its shape, the same at every place; `dims` are its dimensions where all are in sight.
-
-    `fresh`: made by a call that returns memory of its own. `array`: a tensor, or an array of numpy.
-    """
-
-    key: str
-    rank: Rank
-    tensor: bool = False
-    number: bool = False
-    dims: tuple[Dimension, ...] | None = None
-    dtype: DType = UNKNOWN_DTYPE
-    fresh: bool = False
-    array: bool = False
-
-    def dimension(self, index: int) -> Dimension:
-        if self.dims is not None and -len(self.dims) <= index < len(self.dims):
-            return self.dims[index]
-        if index < 0 and self.rank.known is not None:
-            index += self.rank.known
-        return (f"{self.key}#{index}", 0)
 
 
 class Tensors:
@@ -86,6 +69,7 @@ class Tensors:
         self._ranks: dict[str, int] = {}
         self._floors: dict[str, int] = {}
         self._proven: set[str] = set()
+        self._arrays: set[str] = set()
         self._uses = Uses(model, reaching)
         self.sizes = Sizes(model, reaching, self)
 
@@ -120,6 +104,16 @@ class Tensors:
         """An operation that takes no arrays of numpy has been seen."""
         self._proven.add(key)
 
+    def measured(self, node: cst.BaseExpression, place: cst.CSTNode) -> None:
+        """A loop runs to a size of something: lists have none, and arrays of numpy none that is called."""
+        found = self.sizes.measured(node)
+        if found is None or not is_stored(found[0]):
+            return
+        if isinstance(node, cst.Subscript):
+            self._arrays.add(self.of(found[0], place).key)
+        elif isinstance(node, cst.Call) and isinstance(node.func, cst.Attribute):
+            self.learn_tensor(self.of(found[0], place).key)
+
     def is_proven(self, key: str) -> bool:
         return key in self._proven
 
@@ -134,7 +128,9 @@ class Tensors:
     def of(self, node: cst.BaseExpression, place: cst.CSTNode, depth: int = 0) -> Facts:
         """Facts about an expression as it is evaluated at `place`."""
         facts = self._derived(node, place, depth)
-        return replace(facts, rank=self.settled(facts.rank), tensor=facts.tensor or facts.key in self._proven)
+        tensor = facts.tensor or facts.key in self._proven
+        array = facts.array or tensor or facts.key in self._arrays
+        return replace(facts, rank=self.settled(facts.rank), tensor=tensor, array=array)
 
     def _derived(self, node: cst.BaseExpression, place: cst.CSTNode, depth: int) -> Facts:
         key = f"{self._code(node)}@{id(place)}"
@@ -142,9 +138,15 @@ class Tensors:
             return Facts(key, Rank(0, key))
         if isinstance(node, cst.Name):
             return self._of_name(node, place, depth)
+        if isinstance(node, (cst.Attribute, cst.Subscript)) and is_stored(node):
+            return self._of_stored(node, key, place, depth)
         if isinstance(node, cst.Call):
             return self._of_call(node, place, depth) or self._plain(node, f"call@{id(node)}", place, depth)
-        return self._plain(node, key, place, depth)
+        facts = self._plain(node, key, place, depth)
+        if isinstance(node, cst.Subscript) and not (facts.tensor or facts.number):
+            whole = self.of(node.value, place, depth + 1)
+            return replace(facts, tensor=whole.tensor, array=whole.array, dtype=whole.dtype) if whole.tensor else facts
+        return facts
 
     def _plain(self, node: cst.BaseExpression, key: str, place: cst.CSTNode, depth: int) -> Facts:
         """What the model alone knows, where it is certain."""
@@ -222,17 +224,21 @@ class Tensors:
     def _is_annotated(self, node: cst.Name, place: cst.CSTNode) -> bool:
         binding = self._model.binding(node)
         write = self._reaching.reaching(binding, place) if binding is not None else None
-        parameter = self._model.parent(write.target) if write is not None else None
-        if not isinstance(parameter, cst.Param) or parameter.annotation is None:
-            return False
-        return _TENSOR_ANNOTATION.fullmatch(self._code(parameter.annotation.annotation)) is not None
+        return write is not None and declared.is_annotated(self._model, write)
 
     def _of_name(self, node: cst.Name, place: cst.CSTNode, depth: int) -> Facts:
         binding = self._model.binding(node)
         write = self._reaching.reaching(binding, place) if binding is not None else None
         if binding is None or write is None:
-            return self._plain(node, f"{node.value}@{id(place)}", place, depth)
+            key = f"{node.value}@{id(place)}"
+            facts = self._of_one_of(binding, key, place, depth) or self._plain(node, key, place, depth)
+            is_tensor = facts.tensor or (binding is not None and self._is_asserted(binding, place))
+            return replace(facts, tensor=is_tensor, array=facts.array or is_tensor)
         key = f"{node.value}@{id(write.target)}"
+        if write.kind == "augmented" and depth < _DEPTH:
+            before = self._of_name(node, write.statement, depth + 1)
+            if before.tensor and not before.number:
+                return before  # what is added in place changes neither dtype nor shape
         if binding.methods & _RESHAPING:
             key = f"{key}@{id(place)}"
         if write.kind != "assign" or write.unpacked or write.value is None or binding.methods & _RESHAPING:
@@ -243,11 +249,46 @@ class Tensors:
             facts = replace(facts, fresh=False)
         return self._with_evidence(facts, node, binding, write, place)
 
+    def _is_asserted(self, binding: Binding, place: cst.CSTNode) -> bool:
+        return self._loop is not None and declared.is_asserted(self._model, self._reaching, binding, place)
+
+    def _of_one_of(self, binding: Binding | None, key: str, place: cst.CSTNode, depth: int) -> Facts | None:
+        """What all the assignments say of a name that may hold the value of any of them."""
+        if binding is None or binding.shared or binding.methods & _RESHAPING or depth >= _OF_CLASS:
+            return None
+        order = self._reaching.order
+        sure = [order(write.target) for write in binding.writes if self._reaching.runs_before(write, place)]
+        later = (write for write in binding.writes if not sure or order(write.target) >= max(sure))
+        writes = [write for write in later if write.kind != "augmented"]
+        if any(write.kind != "assign" or write.unpacked or write.value is None for write in writes):
+            return None
+        return self._joined([(write.value, write.statement) for write in writes if write.value is not None], key)
+
+    def _joined(self, made: list[tuple[cst.BaseExpression, cst.CSTNode]], key: str) -> Facts | None:
+        """What is known of a tensor that was made in one of several ways."""
+        known = [self.of(value, statement, _OF_CLASS) for value, statement in made]
+        if not known or not all(facts.tensor for facts in known):
+            return None
+        first = known[0]
+        is_known = all(facts.rank == first.rank for facts in known) and first.rank.base is None
+        alike = first.dtype.token is not None and all(facts.dtype == first.dtype for facts in known)
+        categories = {facts.dtype.category for facts in known}
+        return Facts(
+            key,
+            first.rank if is_known else Rank(0, key),
+            tensor=True,
+            dims=first.dims if all(facts.dims == first.dims for facts in known) else None,
+            dtype=first.dtype if alike else DType(f"dtype({key})", categories.pop() if len(categories) == 1 else None),
+            fresh=all(facts.fresh for facts in known),
+        )
+
     def _with_evidence(self, facts: Facts, node: cst.Name, binding: Binding, write: Write, place: cst.CSTNode) -> Facts:
         """What the uses of the name that surely ran say about it."""
         if facts.number:
             return facts
         tensor = facts.tensor or (len(binding.writes) == 1 and self._has_methods_of_tensors(binding, place))
+        of_autograd = self._loop is not None and declared.is_of_autograd(self._model, write)
+        tensor = tensor or of_autograd or self._is_asserted(binding, place)
         array = tensor
         told: set[object] = set()
         for proof in self._uses.proofs(binding, place):
@@ -265,21 +306,54 @@ class Tensors:
 
     def _has_methods_of_tensors(self, binding: Binding, place: cst.CSTNode) -> bool:
         """What another branch calls says nothing of this one: `if isinstance(x, list): ... else: x.cpu()`"""
-        if not binding.methods & _TENSOR_ONLY:
+        return any(self._has_one_of_them(read, place) for read in binding.reads)
+
+    def _has_one_of_them(self, read: cst.CSTNode, place: cst.CSTNode) -> bool:
+        """Whether a method of tensors is called on a variable or on what `x[:, 1:4]` cuts out of it."""
+        part, above = read, self._model.parent(read)
+        if self._loop is not None and isinstance(above, cst.Subscript) and above.value is read and cuts(above):
+            part, above = above, self._model.parent(above)
+        if isinstance(above, cst.Attribute) and above.value is part:
+            is_called = isinstance(self._model.parent(above), cst.Call)
+            found = is_called and above.attr.value in _TENSOR_ONLY
+        elif part is not read and isinstance(above, cst.Assign) and len(above.targets) == 1:
+            named = self._model.binding(above.targets[0].target)
+            found = named is not None and len(named.writes) == 1 and bool(named.methods & _TENSOR_ONLY)
+        else:
             return False
-        callers = (self._model.parent(read) for read in binding.reads)
-        return any(
-            isinstance(above, cst.Attribute)
-            and above.attr.value in _TENSOR_ONLY
-            and not are_alternatives(self._model, above, place)
-            for above in callers
-        )
+        return found and not are_alternatives(self._model, above, place)
+
+    def _of_stored(self, node: cst.Attribute | cst.Subscript, key: str, place: cst.CSTNode, depth: int) -> Facts:
+        """Of an attribute or an entry: what a statement before puts there, or every method of the class."""
+        made, binding = made_before(self._model, node, place), self._model.binding(node)
+        if made is not None:
+            return replace(self.of(made.value, made.statement, depth + 1), array=False)
+        if isinstance(node, cst.Attribute) and node.attr.value == "data":
+            return replace(self.of(node.value, place, depth + 1), fresh=False)
+        if binding is not None and is_kept(binding):
+            key = f"{self._code(node)}@{id(binding)}"
+        plain, value = self._plain(node, key, place, depth), self._model.value(node)
+        writes = binding.writes if binding is not None and depth < _OF_CLASS and self._loop is not None else []
+        if plain.tensor or plain.number or value.kind is not Kind.TENSOR or value.optional or not writes:
+            return plain
+        values = [
+            (write.value, write.statement)
+            for write in writes
+            if write.kind in ("assign", "buffer") and not write.unpacked and write.value is not None
+        ]
+        joined = self._joined(values, key) if len(values) == len(writes) else None
+        return replace(joined, fresh=False) if joined is not None else plain
 
     # calls
 
     def _of_call(self, node: cst.Call, place: cst.CSTNode, depth: int) -> Facts | None:
         name = self._model.qualified(node.func)
         key = f"call@{id(node)}"
+        if name in LEGACY:
+            sizes = [argument for argument in node.args if not argument.keyword]
+            if len(sizes) > 1 or (sizes and self._is_size(sizes[0].value, place)):
+                return self._factory(node, key, sizes, place, depth, LEGACY[name])
+            return replace(self._plain(node, key, place, depth), dtype=LEGACY[name], fresh=False)
         if name in SHAPED or name == "torch.full":
             return self._factory(node, key, node.args[:1] if name == "torch.full" else node.args, place, depth)
         if name in LIKE and node.args:
@@ -301,11 +375,23 @@ class Tensors:
         place = place_of(self._model, write)
         if write.kind != "assign" or not isinstance(write.value, cst.Call) or place is None:
             return None
+        if self._cuts(write.value, self._model.value(write.target).kind is Kind.TENSOR):
+            return Facts(key, Rank(0, key), tensor=True, dtype=DType(f"dtype({key})"))
         if self._returns_tensors(write.value, write.statement, depth):
             category = self._model.value(write.target).dtype
             dtype = INT64 if place > 0 and category == "int" else DType(f"dtype({key})", category)
             return Facts(key, Rank(0, key), tensor=True, dtype=dtype)
         return self._returned(write.value, key, depth, place)
+
+    def _cuts(self, call: cst.Call, is_likely: bool) -> bool:
+        """`x.chunk(2, dim=1)`, `x.split((1, 2), dim=2)`, which texts and arrays of numpy have no such methods for."""
+        if not isinstance(call.func, cst.Attribute) or (self._model.qualified(call.func) or "").startswith("numpy."):
+            return False
+        named = {argument.keyword.value for argument in call.args if argument.keyword is not None}
+        name = call.func.attr.value
+        return (name in ("chunk", "unbind") and is_likely) or (
+            name in ("chunk", "unbind", "split") and bool(named & {"dim", "split_size"})
+        )
 
     def _returned(self, call: cst.Call, key: str, depth: int, place: int | None = None) -> Facts | None:
         """What the only return of a function of this file says of its result, or of one of its results."""
@@ -338,6 +424,9 @@ class Tensors:
         dtype = dtype_argument(self._model, node, default)
         if len(positional) == 1:
             only = positional[0]
+            front = self._first_sizes(only, place, depth)
+            if front:
+                return Facts(key, Rank(len(front), key), True, dtype=dtype, fresh=True, front=front)
             if isinstance(only, (cst.Tuple, cst.List)):
                 positional = [element.value for element in only.elements]
                 if any(isinstance(element, cst.StarredElement) for element in only.elements):
@@ -352,6 +441,25 @@ class Tensors:
             size.dimension if size is not None else (f"{key}#{index}", 0) for index, size in enumerate(sizes_found)
         )
         return Facts(key, Rank(len(dims)), True, dims=dims, dtype=dtype, fresh=True)
+
+    def _first_sizes(self, node: cst.BaseExpression, place: cst.CSTNode, depth: int) -> tuple[Dimension, ...]:
+        """Those of `(n, *x.shape)`, of `(n,) + x.shape` and of `torch.Size([n]) + x.size()`, which are in sight."""
+        match node:
+            case cst.BinaryOperation(left=first, operator=cst.Add()):
+                if isinstance(first, cst.Call) and self._model.qualified(first.func) == "torch.Size" and first.args:
+                    first = first.args[0].value
+                elements = list(first.elements) if isinstance(first, (cst.Tuple, cst.List)) else []
+            case (
+                cst.Tuple(elements=[*elements, cst.StarredElement()])
+                | cst.List(elements=[*elements, cst.StarredElement()])
+            ):
+                pass
+            case _:
+                return ()
+        if any(isinstance(element, cst.StarredElement) for element in elements):
+            return ()
+        found = [self.sizes.of(element.value, place, depth + 1) for element in elements]
+        return tuple(size.dimension for size in found if size is not None) if None not in found else ()
 
     def _is_size(self, node: cst.BaseExpression, place: cst.CSTNode) -> bool:
         """Whether the only size given to a factory is an integer, where it could be several in one tuple."""

@@ -164,7 +164,7 @@ PURE_FUNCTIONS = _BUILTINS | {
     for name in _COMPUTING | _FACTORIES
     for space in ("torch.", "torch.nn.functional.", "torch.special.")
 } | {"torch.linalg." + name.removeprefix("linalg.") for name in MATRIX_FUNCTIONS} | {
-    "torch.linalg.solve", "torch.linalg.norm", "torch.linalg.vector_norm",
+    "torch.linalg.solve", "torch.linalg.norm", "torch.linalg.vector_norm", "torch.finfo", "torch.iinfo",
 }  # fmt: skip
 PURE_METHODS = _OPERATIONS | MOVES | _METADATA | word_set(
     "expand expand_as repeat item tolist new_zeros new_ones new_full view_as reshape_as type get"
@@ -179,7 +179,7 @@ PROVING_FUNCTIONS = (
         for name in POINTWISE | frozenset(REDUCTIONS) | PAIRS | frozenset(ALONG) | (PRODUCTS - {"einsum"})
         for space in ("torch.", "torch.nn.functional.")
     )
-    | {"torch.linalg." + name.removeprefix("linalg.") for name in MATRIX_FUNCTIONS}
+    | {f"torch.{name}" for name in MATRIX_FUNCTIONS}
     | LIKE
 )
 # Methods of tensors that arrays of numpy do not have.
@@ -189,6 +189,8 @@ PROVING_METHODS = (POINTWISE | frozenset(ALONG)) - word_set(
 
 # Modules without state, by the function that they are.
 MODULES = {
+    "torch.nn.Softmax": "softmax",
+    "torch.nn.LogSoftmax": "log_softmax",
     "torch.nn.MSELoss": "mse_loss",
     "torch.nn.L1Loss": "l1_loss",
     "torch.nn.CrossEntropyLoss": "cross_entropy",

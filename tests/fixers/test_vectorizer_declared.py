@@ -1,0 +1,65 @@
+"""The loop vectoriser on what is no parameter with an annotation, and a tensor all the same."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.fixers.generated import RULES
+from tests.support import fixed
+
+LOOP = "    out = torch.zeros(n)\n    for i in range(n):\n        out[i] = x[i].sum() * 2\n    return out\n"
+HEAD = "import torch\nfrom given import given\n\n\ndef f(x, n):\n"
+TENSORS = {
+    "asked for": "    assert isinstance(x, torch.Tensor)\n",
+    "made one": "    if not isinstance(x, torch.Tensor):\n        x = torch.tensor(x)\n",
+    "refused": "    if not isinstance(x, torch.Tensor):\n        raise TypeError(x)\n",
+    "moved on one way": "    x = torch.ones(n, 3)\n    if torch.cuda.is_available():\n        x = x.cuda()\n",
+    "of two sources": "    x = torch.ones(n, 3)\n    if n > 3:\n        x = torch.zeros(n, 3)\n",
+    "changed in place": "    x = torch.ones(n, 3)\n    x *= 2\n",
+    "a part": "    x, y = given(x).chunk(2, dim=1)\n",
+    "split": "    x, y = given(x).split(split_size=(1, 2), dim=1)\n",
+    "cut and moved": "    y = x[:, 1:4].contiguous()\n",
+    "measured": "    n = x.size(0)\n",
+    "of sizes": "    x = torch.FloatTensor(n, 3).fill_(n)\n",
+}
+OTHERS = {
+    "anything": "",
+    "asked for in a branch": "    if n:\n        assert isinstance(x, torch.Tensor)\n",
+    "asked for one of two": "    assert isinstance(x, (torch.Tensor, list))\n",
+    "asked for the contrary": "    assert not isinstance(x, torch.Tensor)\n",
+    "made a list": "    if not isinstance(x, torch.Tensor):\n        x = list(x)\n",
+    "something else on one way": "    x = torch.ones(n, 3)\n    if n > 3:\n        x = given(x)\n",
+    "a list of parts": '    x = given(x).split(" ")\n',
+    "a number that grows": "    x = 2\n    x *= given(x)\n",
+}
+
+
+@pytest.mark.parametrize("name", TENSORS)
+def test_what_can_be_nothing_but_a_tensor_is_one(name: str) -> None:
+    code = HEAD + TENSORS[name] + LOOP
+    assert "for " not in fixed(code, *RULES).split("def f")[1]
+
+
+@pytest.mark.parametrize("name", OTHERS)
+def test_what_may_be_something_else_keeps_its_loop(name: str) -> None:
+    code = HEAD + OTHERS[name] + LOOP
+    assert fixed(code, *RULES) == code
+
+
+@pytest.mark.parametrize(("given", "is_rewritten"), [("grad", True), ("kept", True), ("size", False), ("of", False)])
+def test_what_autograd_hands_to_a_backward_pass_is_a_tensor(given: str, is_rewritten: bool) -> None:
+    code = f"""\
+import torch
+
+
+class Twice(torch.autograd.Function):
+    @staticmethod
+    def backward(ctx, grad, size=None):
+        kept, other = ctx.saved_tensors
+        of = ctx.of
+        rows = []
+        for t in range(3 * 3):
+            rows.append(torch.exp({given}[t]))
+        return torch.stack(rows)
+"""
+    assert (fixed(code, *RULES) != code) == is_rewritten

@@ -1,0 +1,96 @@
+"""What a program says outright of a variable: that it is a tensor."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+import libcst as cst
+
+from torchlint.analyses.vectorize.reaching import Reaching
+from torchlint.semantics.dataflow import text
+from torchlint.semantics.tree import is_name, walk
+
+if TYPE_CHECKING:
+    from torchlint.semantics.entities import Binding, Write
+    from torchlint.semantics.model import Model
+
+_ANNOTATION = re.compile(r"[\"']?((\w+\.)*\w*Tensor|\w+\[(\w+\.)*Tensor, .*\])[\"']?")
+_LEAVING = (cst.Return, cst.Raise)
+
+
+def is_annotated(model: Model, write: Write) -> bool:
+    """`def f(x: torch.Tensor)`."""
+    parameter = model.parent(write.target)
+    if not isinstance(parameter, cst.Param) or parameter.annotation is None:
+        return False
+    return _ANNOTATION.fullmatch(text(parameter.annotation.annotation).strip()) is not None
+
+
+def is_of_autograd(model: Model, write: Write) -> bool:
+    """What `backward` of a torch.autograd.Function is given, and what it has saved."""
+    function = write.function
+    if function.cls is None or "torch.autograd.Function" not in function.cls.bases or function.name != "backward":
+        return False
+    if write.kind == "parameter":
+        return function.params.index(getattr(write.target, "value", "")) > 0 and not _has_default(model, write)
+    value = write.value
+    is_saved = isinstance(value, cst.Attribute) and value.attr.value == "saved_tensors"
+    return write.kind == "assign" and write.unpacked and is_saved
+
+
+def _has_default(model: Model, write: Write) -> bool:
+    parameter = model.parent(write.target)
+    return not isinstance(parameter, cst.Param) or parameter.default is not None
+
+
+def is_asserted(model: Model, reaching: Reaching, binding: Binding, place: cst.CSTNode) -> bool:
+    """Whether the function goes on with a tensor alone: `assert isinstance(x, torch.Tensor)`, or what is none is made
+    one, or leaves, in a branch before."""
+    for read in binding.reads:
+        call = model.parent(model.parent(read) or read)
+        if not isinstance(call, cst.Call) or not _asks_for_tensor(model, call) or call.args[0].value is not read:
+            continue
+        statement = model.statement(call)
+        if model.function(call) is not model.function(place) or not reaching.surely_before(statement, place):
+            continue
+        negated = isinstance(model.parent(call), cst.UnaryOperation)
+        if isinstance(statement, cst.If) and negated and statement.test is model.parent(call):
+            return statement.orelse is None and _settles(model, statement, binding)
+        small = model.small_statement(call)
+        if isinstance(small, cst.Assert) and small.test is call:
+            return len(binding.writes) == 1
+    return False
+
+
+def _asks_for_tensor(model: Model, call: cst.Call) -> bool:
+    named = model.qualified(call.func) == "builtins.isinstance" and len(call.args) == 2
+    return named and model.qualified(call.args[1].value) == "torch.Tensor"
+
+
+def _settles(model: Model, statement: cst.If, binding: Binding) -> bool:
+    """Whether a branch for what is no tensor leaves, or makes it one by a function of torch."""
+    last = statement.body.body[-1]
+    small = last.body[-1] if isinstance(last, cst.SimpleStatementLine) else None
+    if isinstance(small, _LEAVING):
+        return len(binding.writes) == 1
+    if (
+        not isinstance(small, cst.Assign)
+        or len(small.targets) != 1
+        or not is_name(small.targets[0].target, binding.name)
+    ):
+        return False
+    inside = [write for write in binding.writes if write.statement in set(walk(statement))]
+    made = small.value
+    is_made = isinstance(made, cst.Call) and model.qualified(made.func) in _MAKING
+    return is_made and len(inside) == 1 and len(binding.writes) == 2 and binding.writes[0].kind == "parameter"
+
+
+_MAKING = (
+    "torch.tensor",
+    "torch.as_tensor",
+    "torch.from_numpy",
+    "torch.Tensor",
+    "torch.FloatTensor",
+    "torch.LongTensor",
+)
