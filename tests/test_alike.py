@@ -197,6 +197,11 @@ def test_workers_of_all_loaders_of_a_function_stay_or_none(
     assert fixed(code, "DATA03", unsafe=True).count("persistent_workers=True") == persistent
 
 
+def test_a_loader_without_workers_has_none_that_could_stay() -> None:
+    code = LOADERS.replace(" num_workers=WORKERS,", "").replace("INSIDE", "pass").replace("OUTSIDE", "evaluate(test)")
+    assert fixed(code, "DATA03", unsafe=True).count("persistent_workers=True") == 1
+
+
 def test_like_places_are_looked_up_once(monkeypatch: pytest.MonkeyPatch) -> None:
     looked: list[object] = []
     look = alike._look
