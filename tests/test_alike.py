@@ -197,6 +197,14 @@ def test_workers_of_all_loaders_of_a_function_stay_or_none(
     assert fixed(code, "DATA03", unsafe=True).count("persistent_workers=True") == persistent
 
 
+def test_workers_that_a_function_of_the_epochs_starts_stay_with_the_others() -> None:
+    code = LOADERS.replace("WORKERS", "4").replace("INSIDE", "check(epoch)").replace("OUTSIDE", "pass")
+    body = code.partition("def main(model, optimizer, name):\n")[2].replace("\n    ", "\n").removeprefix("    ")
+    head = code.partition("def main(model, optimizer, name):\n")[0] + "model, optimizer = start()\n\n\n"
+    check = "def check(epoch):\n    for x, y in test:\n        print(epoch, model(x.to(device)).sum())\n\n\n"
+    assert fixed(head + check + body, "DATA03", unsafe=True).count("persistent_workers=True") == 2
+
+
 def test_a_loader_without_workers_has_none_that_could_stay() -> None:
     code = LOADERS.replace(" num_workers=WORKERS,", "").replace("INSIDE", "pass").replace("OUTSIDE", "evaluate(test)")
     assert fixed(code, "DATA03", unsafe=True).count("persistent_workers=True") == 1

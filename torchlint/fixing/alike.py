@@ -24,6 +24,7 @@ _Likeness: TypeAlias = tuple[cst.CSTNode, tuple[str, ...]]  # where an expressio
 
 _OPTION = re.compile(r"\b(\w+)\s*=(?!=)")
 _IMPORT = re.compile(r"\s*(import|from)\b")
+_NEEDED = {"persistent_workers": "num_workers"}  # a call without the second has no use for the first
 
 
 def shown_beside_others(found: Sequence[tuple[cst.CSTNode, Finding]], model: Model) -> Iterator[Finding]:
@@ -75,7 +76,7 @@ class _Change:
     def concerns(self, node: cst.CSTNode) -> bool:
         """Whether an expression has not what the fix gives, or still has what it takes, as far as can be seen."""
         own = set(_options(node))
-        if "*" in own:
+        if "*" in own or any(option in self.given and needed not in own for option, needed in _NEEDED.items()):
             return False
         return self.given.isdisjoint(own) if self.given or not self.taken else not self.taken.isdisjoint(own)
 

@@ -63,7 +63,10 @@ def respawning_beside(found: Respawning) -> Iterator[Loader]:
     model = found.loader.model
     if model.loop_of(found.epochs.node) is not found.epochs:
         return
-    drawn = list(_values(found.epochs.node, model))
+    called = (loop for loop in model.loops if found.epochs in loops_around_calls(loop.function, model))
+    drawn = [
+        value for node in (found.epochs.node, *(loop.iterable for loop in called)) for value in _values(node, model)
+    ]
     for other in loaders(model):
         if other.site.node is found.loader.site.node or other.site.function is not found.loader.site.function:
             continue
