@@ -61,16 +61,16 @@ def _growth(model: Model, call: Call, target: cst.Attribute) -> Growth | None:
             or _is_read_elsewhere(around, target, binding.reads)
         ):
             continue
-        is_hook = isinstance(around, Function)
+        hook, loops = (around, ()) if isinstance(around, Function) else (None, (around,))
         return Growth(
             call.node,
             f"{call.function.own_name}.{binding.name}",
             parts,
             grown[0] is copied(elements[0]),
-            () if is_hook else (around,),
+            loops,
             binding,
             bool(reads),
-            around if is_hook else None,
+            hook,
         )
     return None
 
