@@ -31,6 +31,8 @@ _WHY = "the program waits for the device before both readings, and reports other
 
 def fix(report: Report, model: Model) -> Fix:
     interval: Interval = report.facts
+    if interval.is_block:
+        raise NoFixError("others may time what never runs on the device with the same timer, which would have to wait")
     if _is_of_training(interval, model):
         raise NoFixError("each training step is timed, and waiting in each would slow down all of them")
     if _statement(interval.end, model) is model.small_statement(interval.work.node):

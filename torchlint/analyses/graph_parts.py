@@ -225,8 +225,9 @@ class GraphParts:
             if not foreign:
                 self._work.append(write.value)
             return
-        if self._comes_round(write, read) and _may_have_graph(model, write.value):
-            self.reused = True
+        if self._comes_round(write, read):
+            is_state = any(model.binding(node) is model.binding(read) for node in walk(write.value))
+            self.reused = self.reused or _may_have_graph(model, write.value, unknown=is_state)
         if write.target in self._seen:
             return
         self._seen.add(write.target)

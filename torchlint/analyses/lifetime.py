@@ -64,6 +64,23 @@ def lifetime(model: Model, binding: Binding, place: cst.CSTNode, *, handed_in: b
     return Lifetime(tuple(loops), outlives and not any(_runs_with(model, reset, place, None) for reset in again))
 
 
+def is_begun_in_sight(model: Model, attribute: Binding) -> bool:
+    """Whether this file makes what an attribute holds, or a base in another file does, when it makes the object, and
+    never again: a base out of sight may do so in every step."""
+    if attribute.cls is None or attribute.writes or attribute.cls.variable(attribute.name) is not None:
+        return True
+    for base in (base for cls in attribute.cls.lineage() for base in cls.bases if base):
+        behind = model.class_behind(base)
+        made = behind[1].attribute(attribute.name) if behind is not None else None
+        if behind is not None and made is not None and made.writes:
+            return all(reset.function.name == "__init__" for reset in made.writes) and not _is_emptied(behind[0], made)
+    return False
+
+
+def _is_emptied(model: Model, binding: Binding) -> bool:
+    return any(within is None for _, within in _all_resets(model, binding))
+
+
 def of_comprehension(model: Model, node: cst.CSTNode) -> Lifetime:
     """What a comprehension collects survives the iterations of its own loops."""
     assert isinstance(node, _COMPREHENSIONS)

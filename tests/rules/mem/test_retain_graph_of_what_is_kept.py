@@ -55,3 +55,30 @@ class Player:
 )
 def test_a_list_of_an_object_keeps_the_graph(kept: str, count: int, net: str, probs: str) -> None:
     assert len(findings(PLAYER.format(kept=kept, net=net, probs=probs), "MEM04")) == count
+
+
+@pytest.mark.parametrize(
+    ("before", "step", "count"),
+    [
+        ("h = torch.zeros(1, 8)", "h = cell(x, h)", 0),
+        ("h = torch.zeros(1, 8)", "out, h = cell(x, h)", 0),
+        ("h = torch.zeros(1, 8)", "h = cell(x, h.detach())", 1),
+        ("pass", "h = cell(x)", 1),
+        ("h = 0", "h = h + 1 - 1\n        h = cell(x)", 1),
+    ],
+)
+def test_a_function_out_of_sight_may_hand_a_state_from_step_to_step(before: str, step: str, count: int) -> None:
+    code = f"""
+import torch
+from cells import cell
+
+def train(batches, optimizer):
+    {before}
+    for x in batches:
+        {step}
+        loss = h.pow(2).mean()
+        optimizer.zero_grad()
+        loss.backward(retain_graph=True)
+        optimizer.step()
+"""
+    assert len(findings(code, "MEM04")) == count

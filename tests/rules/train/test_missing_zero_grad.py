@@ -352,3 +352,26 @@ def test_a_network_of_another_file_that_begins_its_pass_by_a_reset(tmp_path: Pat
     body += "for x, y in loader:\n    net(x, y).backward()\n    solver.step()\n"
     source = Source.from_text(f"from nets import Net\n{HEADER}{body}", tmp_path / "main.py")
     assert len(lint(source, Settings.selecting("TRAIN01"), strict=True, project=Project())) == count
+
+
+@pytest.mark.parametrize(
+    ("registered", "count"),
+    [("model.register_forward_pre_hook(clear)", 0), ("clear(model, None)", 1), ("pass", 1)],
+)
+def test_a_hook_of_the_model_may_reset_the_gradients(registered: str, count: int) -> None:
+    code = f"""
+        import torch
+        from torch import nn
+
+        def train(model: nn.Module, batches):
+            optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+
+            def clear(module, inputs):
+                optimizer.zero_grad()
+
+            {registered}
+            for x, y in batches:
+                nn.functional.mse_loss(model(x), y).backward()
+                optimizer.step()
+    """
+    assert len(findings(code, "TRAIN01")) == count

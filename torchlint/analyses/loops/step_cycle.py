@@ -145,6 +145,8 @@ def _reached(
         return None
     inside = known.inside(region)
     if not inside:
+        if any(_is_hook(place, model) for place in known.by_place):
+            return None
         return Reached.OUTSIDE if known.by_place else Reached.NOWHERE
     modules = modules_of_optimizer(optimizer, model)
     if all(reset.spares(modules) or _is_of_sibling(reset, optimizer, model) for reset in inside):
@@ -154,6 +156,11 @@ def _reached(
     if always and loop is not None and all(reset.is_periodic(loop, model) for reset in inside):
         return Reached.RARELY
     return None
+
+
+def _is_hook(place: Function | Loop, model: Model) -> bool:
+    """Whether a function that resets gradients, and takes none, is handed on: a module may run it in every pass."""
+    return isinstance(place, Function) and place.passed_around and not model.effects(place).backward
 
 
 # -- the optimizer

@@ -12,7 +12,7 @@ import libcst as cst
 
 from torchlint.analyses.evaluation_names import is_over_loader
 from torchlint.analyses.fate import Fate, Tracer, fate_of
-from torchlint.analyses.lifetime import Lifetime, lifetime, of_comprehension, resets, root
+from torchlint.analyses.lifetime import Lifetime, is_begun_in_sight, lifetime, of_comprehension, resets, root
 from torchlint.analyses.mem.backward_pass import freeing_passes, goes_back_from_framework
 from torchlint.analyses.mem.chosen_gradients import comes_without_graph
 from torchlint.analyses.mem.graphs import carriers, depends_on_forward, is_freed_inside, returned_by
@@ -116,6 +116,8 @@ class _Judge:
         holder = root(model, candidate.holder)
         graphs = [graph for graph in carriers(model, candidate.kept) if not _has_no_graph(graph, model)]
         if holder is None or not graphs or model.grad_enabled(candidate.node) is False:
+            return
+        if not is_begun_in_sight(model, holder):
             return
         if is_test_case(model, model.function(candidate.node)):
             return

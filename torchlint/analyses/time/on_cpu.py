@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 import libcst as cst
@@ -21,7 +21,11 @@ _DEPTH = 6
 def computes_on_cpu(model: Model, start: cst.CSTNode, end: cst.CSTNode) -> bool:
     """Whether the tensors and devices that are read between two statements of a block are those of the CPU, all of
     them."""
-    lines = _between(model, start, end)
+    return run_on_cpu(model, _between(model, start, end))
+
+
+def run_on_cpu(model: Model, lines: Sequence[cst.CSTNode]) -> bool:
+    """The same of these statements."""
     inside = {node for line in lines for node in walk(line)}
     known = [
         _is_cpu(model, node, 0) if model.value(node).kind is Kind.DEVICE else _is_on_cpu(model, node, 0)

@@ -13,7 +13,7 @@ from torchlint.analyses.devices.host_branch import runs_on_host
 from torchlint.analyses.loops.housekeeping import CLOCKS
 from torchlint.analyses.once import once
 from torchlint.analyses.time.array_results import hands_back_arrays
-from torchlint.analyses.time.device_queue import DeviceQueue, Work, follows_wait
+from torchlint.analyses.time.device_queue import DeviceQueue, State, Work, follows_wait
 from torchlint.analyses.time.iterations import (
     carried_reading,
     is_carried,
@@ -21,8 +21,9 @@ from torchlint.analyses.time.iterations import (
     waits_between,
     waits_outside,
 )
-from torchlint.analyses.time.on_cpu import computes_on_cpu
+from torchlint.analyses.time.on_cpu import computes_on_cpu, run_on_cpu
 from torchlint.analyses.time.readings import is_reported, reading
+from torchlint.analyses.time.timed_blocks import timed_blocks
 from torchlint.analyses.time.timers import timer_calls
 from torchlint.finding import Confidence
 
@@ -41,6 +42,11 @@ class Interval:
     confidence: Confidence
     is_early: bool = False  # the work was queued before the first reading, and the interval waits for it
 
+    @property
+    def is_block(self) -> bool:
+        """Both readings are taken by what a `with` statement calls."""
+        return self.start is self.end
+
 
 @once
 def unsynchronised_intervals(model: Model) -> Iterator[Interval]:
@@ -56,6 +62,17 @@ def unsynchronised_intervals(model: Model) -> Iterator[Interval]:
         if interval is not None and not computes_on_cpu(model, start, end):
             seen.add(end)
             yield interval
+    yield from _of_blocks(model)
+
+
+def _of_blocks(model: Model) -> Iterator[Interval]:
+    for timer, block in timed_blocks(model):
+        queue = model.once(DeviceQueue)
+        if not queue.runs_ahead or runs_on_host(timer, model) or run_on_cpu(model, [block.body]):
+            continue
+        state = queue.run([block.body], State())
+        if state.queued is not None and state.queued.is_heavy and not state.waits:
+            yield Interval(timer, timer, state.queued, Confidence.LIKELY)
 
 
 @once

@@ -51,11 +51,7 @@ class _Methods:
         if home is None or method is None:
             return False
         if method not in self._sets:
-            readings = (home.parent(inner.node) for inner in method.calls if reads_clock(inner))
-            self._sets[method] = any(
-                isinstance(kept, cst.Assign) and any(_is_held(home, target.target) for target in kept.targets)
-                for kept in readings
-            )
+            self._sets[method] = sets_clock(home, method)
         return self._sets[method]
 
     def reports(self, call: Call) -> bool:
@@ -64,11 +60,11 @@ class _Methods:
         if home is None or method is None:
             return False
         if method not in self._differences:
-            self._differences[method] = _difference(home, method)
+            self._differences[method] = time_taken(home, method)
         difference = self._differences[method]
         if difference is None:
             return False
-        return not isinstance(self._model.parent(call.node), cst.Expr) or _is_kept(home, difference)
+        return not isinstance(self._model.parent(call.node), cst.Expr) or is_kept(home, difference)
 
     def tells(self, call: Call) -> bool:
         """Whether a call gives the time to somebody, or prints it itself."""
@@ -109,7 +105,16 @@ def _is_only_run(model: Model, timer: cst.BaseExpression, methods: AbstractSet[s
     return True
 
 
-def _difference(home: Model, method: Function) -> cst.BinaryOperation | None:
+def sets_clock(home: Model, method: Function) -> bool:
+    """Whether a method puts a reading of the clock into its object."""
+    readings = (home.parent(inner.node) for inner in method.calls if reads_clock(inner))
+    return any(
+        isinstance(kept, cst.Assign) and any(_is_held(home, target.target) for target in kept.targets)
+        for kept in readings
+    )
+
+
+def time_taken(home: Model, method: Function) -> cst.BinaryOperation | None:
     """What a method subtracts from a reading of the clock and reports, unless it waits for the device first."""
     if any(map(is_wait, method.calls)):
         return None
@@ -127,7 +132,7 @@ def _is_held(home: Model, node: cst.CSTNode) -> bool:
     return binding is not None and binding.cls is not None
 
 
-def _is_kept(home: Model, difference: cst.BinaryOperation) -> bool:
+def is_kept(home: Model, difference: cst.BinaryOperation) -> bool:
     """Whether the object gets the time itself, or adds it to what it has."""
     statement = home.small_statement(difference)
     if isinstance(statement, cst.AugAssign):
