@@ -155,6 +155,8 @@ def _needless_of_variables(lines: Sequence[cst.BaseStatement], rewriter: Rewrite
     for binding in bindings:
         if binding is None or any(method.endswith("_") for method in binding.methods):
             continue
+        if any(_is_stored_into(read, model) and read not in inside for read in binding.reads):
+            continue  # what is stored brings its graph along
         made = [
             write.target
             for write in binding.writes
@@ -169,6 +171,14 @@ def _needless_of_variables(lines: Sequence[cst.BaseStatement], rewriter: Rewrite
             if any(reaches(model, binding, target, read) for target in made):
                 edits += [cut, *_cut_again(part, model)]
     return [*edits, *_idle_assignments(inside, edits, rewriter, model)]
+
+
+def _is_stored_into(read: cst.CSTNode, model: Model) -> bool:
+    """`x[i] = y`, `x[i] += y`"""
+    above = model.parent(read)
+    while isinstance(above, cst.Subscript) and above.value is read:
+        read, above = above, model.parent(above)
+    return isinstance(read, cst.Subscript) and isinstance(above, (cst.AssignTarget, cst.AugAssign, cst.AnnAssign))
 
 
 def _idle_assignments(
