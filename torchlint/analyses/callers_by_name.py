@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -65,40 +65,59 @@ def is_called_only_with_gradients(model: Model, function: Function) -> bool:
 
 
 def may_be_trained_through(model: Model, method: Function) -> bool:
-    """Whether another file calls a method of this name, of whatever object, in a function that takes gradients."""
+    """Whether another file calls a method of this name, of whatever object, in a function that takes gradients, or
+    for a loss."""
+    return _is_called_in(model, method, _called_beside_backward) or may_be_called_for_loss(model, method)
+
+
+def may_be_called_for_loss(model: Model, method: Function) -> bool:
+    """Whether another file calls a method of this name, of whatever object, in a function that is named for a loss."""
+    return _is_called_in(model, method, _called_for_loss)
+
+
+def _is_called_in(model: Model, method: Function, called: Callable[[Source], frozenset[str]]) -> bool:
     return any(
-        f".{method.name}(" in source.text and method.name in model.once_of(source, _called_beside_backward)
+        f".{method.name}(" in source.text and method.name in model.once_of(source, called)
         for source in model.files_beside()
     )
 
 
 def _called_beside_backward(source: Source) -> frozenset[str]:
     """The names of methods that functions of a file call beside a backward pass, with autograd on."""
-    lines = source.text.splitlines() if "backward(" in source.text else []
+    return _called_by(source, re.compile(r"backward\("))
+
+
+def _called_for_loss(source: Source) -> frozenset[str]:
+    """Likewise, of functions that are named for the loss that they make."""
+    return _called_by(source, re.compile(r"^\s*(async )?def \w*loss\w*\(", re.MULTILINE))
+
+
+def _called_by(source: Source, telling: re.Pattern[str]) -> frozenset[str]:
+    lines = source.text.splitlines() if telling.search(source.text) is not None else []
     switched = set(_lines_under_switch(lines))
     found: set[str] = set()
-    for block in _functions_of(lines):
-        if any("backward(" in line for line in block):
+    for head, block in _functions_of(lines):
+        if any(telling.search(line) is not None for line in (head, *block)):
             found.update(call["name"] for line in block if line not in switched for call in _METHOD.finditer(line))
     return frozenset(found)
 
 
-def _functions_of(lines: Sequence[str]) -> Iterator[list[str]]:
-    """The lines of the outermost functions of classes and of the file."""
+def _functions_of(lines: Sequence[str]) -> Iterator[tuple[str, list[str]]]:
+    """The outermost functions of classes and of the file: the line that each begins with, and those below."""
     block: list[str] = []
-    depth = -1
+    head, depth = "", -1
     for line in lines:
         code = line.lstrip()
         indentation = len(line) - len(code)
         if code and depth >= 0 and indentation <= depth and not code.startswith((")", "#")):
-            yield block
+            yield head, block
             depth, block = -1, []
         if depth < 0 and code.startswith(("def ", "async def ")):
-            depth = indentation
+            head, depth = code, indentation
         elif depth >= 0:
             block.append(line)
     if depth >= 0:
-        yield block
+        yield head, block
 
 
 @dataclass(frozen=True, slots=True)

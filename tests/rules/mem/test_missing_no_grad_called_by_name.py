@@ -53,3 +53,29 @@ def test_a_network_that_writes_words_is_called_by_name_with_autograd_on(
     (tmp_path / "run.py").write_text(f"import torch\nfrom nets import nets, start\n\n{caller}\n")
     (tmp_path / "main.py").write_text(dedent(WRITER.format(returned=returned)))
     assert len(linted(tmp_path)) == count
+
+
+POLICY = """
+    import torch
+    from torch.distributions import Categorical
+
+    class Policy:
+        def __init__(self, network: torch.nn.Module):
+            self.network = network
+
+        def evaluate(self, states, actions):
+            logits, values = self.network(states)
+            return Categorical(logits=logits).log_prob(actions), values
+
+        def divergence(self, states, actions, others):
+            return (others - self.evaluate(states, actions)[0]).mean().item()
+    """
+
+
+@pytest.mark.parametrize(("name", "count"), [("loss_of_batch", 0), ("show", 1)])
+def test_what_a_function_for_a_loss_asks_for_is_trained(tmp_path: Path, name: str, count: int) -> None:
+    (tmp_path / "run.py").write_text(
+        f"class Training:\n    def {name}(self, states, actions):\n"
+        "        log_probs, values = self.policy.evaluate(states, actions)\n        return log_probs.mean() + values\n"
+    )
+    assert len(linted(tmp_path, "MEM05", main=POLICY)) == count

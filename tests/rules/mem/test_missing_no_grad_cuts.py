@@ -32,6 +32,7 @@ def test_a_line_that_only_cuts_off_goes_from_under_a_block(indent: str) -> None:
         ("    a = a.detach()\n    loss = D(a).mean()\n", "    loss = D(a).mean()\n"),
         ("    a = D(a.detach())\n    loss = a.mean()\n", "    a = D(a)\n    loss = a.mean()\n"),
         ("    a += D.bias\n    loss = D(a.detach()).mean()\n", "    a += D.bias\n    loss = D(a.detach()).mean()\n"),
+        ("    a[0] = D.bias\n    loss = D(a.detach()).sum()\n", "    a[0] = D.bias\n    loss = D(a.detach()).sum()\n"),
         ("    loss = D(a.detach()).mean()  # no graph\n", "    loss = D(a.detach()).mean()  # no graph\n"),
     ],
 )

@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
+from torchlint.analyses.callers_by_name import may_be_called_for_loss, may_be_trained_through
 from torchlint.analyses.fate import Fate, Tracer
 from torchlint.analyses.mem.keyword_match import methods_elsewhere
 from torchlint.analyses.mem.recorded_passes import takes_gradients
 from torchlint.analyses.modules.parameter_free import module_of
-from torchlint.analyses.single_tensor import carries
+from torchlint.analyses.single_tensor import carries, is_graphless
 from torchlint.semantics import torch_api
 from torchlint.semantics.values import Kind
 from torchlint.semantics.vocabulary import module_method
@@ -92,6 +93,16 @@ def _chosen_networks(model: Model, call: Call, telling: re.Pattern[str]) -> Iter
     for home, function in methods_elsewhere(model, "forward", set(), telling):
         if function.required <= len(call.arguments) < len(function.params):
             yield home, function
+
+
+def is_trained_by_name(model: Model, function: Function) -> bool:
+    """Whether training in another file may go back through what a method returns."""
+    if function.cls is None:
+        return False
+    returned = [node.value for node in function.returns if node.value is not None]
+    has_graph = any(not is_graphless(model.value(value)) for value in returned)
+    trained = may_be_trained_through if function.cls.is_module else may_be_called_for_loss
+    return has_graph and trained(model, function)
 
 
 def sends_back_for_others(model: Model, function: Function) -> bool:

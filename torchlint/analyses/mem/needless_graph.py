@@ -12,7 +12,6 @@ from torchlint.analyses.callers_by_name import (
     calls_in_other_files,
     is_called_only_with_gradients,
     is_run_by_forward_of_base,
-    may_be_trained_through,
 )
 from torchlint.analyses.compatibility import is_of_another_library
 from torchlint.analyses.conditions import conditions, exclude
@@ -27,6 +26,7 @@ from torchlint.analyses.mem.frozen_modules import is_teacher, switches_parameter
 from torchlint.analyses.mem.gradients_on_the_way import (
     is_made_to_take_gradients,
     is_trained_across,
+    is_trained_by_name,
     may_need_gradients,
     reached,
     sends_back_for_others,
@@ -47,7 +47,7 @@ from torchlint.analyses.mem.training_calls import is_training_call
 from torchlint.analyses.mem.training_phases import training_phase
 from torchlint.analyses.mem.trial_runs import is_only_tried, is_trial
 from torchlint.analyses.modules.parameter_free import class_of_module, module_of
-from torchlint.analyses.single_tensor import carries, is_graphless
+from torchlint.analyses.single_tensor import carries
 from torchlint.analyses.variable_wrapper import is_volatile_pass
 from torchlint.semantics.dataflow import text, upstream
 from torchlint.semantics.entities import Role
@@ -193,7 +193,7 @@ class _Finder:
             return None
         if Fate.BACKWARD in fate or (not named and self._is_better_in_parts(function, forwards)):
             return None
-        if (Fate.ESCAPES in fate and self._calls_back(function)) or self._is_trained_through(function):
+        if (Fate.ESCAPES in fate and self._calls_back(function)) or is_trained_by_name(self._model, function):
             return None
         loops = [loop for call in forwards for loop in call.loops()]
         in_eval = any(self._modes.evaluates(call) for call in forwards)
@@ -269,14 +269,6 @@ class _Finder:
             if call.node.args and self._model.value(call.node.func).is_(Kind.UNKNOWN, Kind.FUNCTION):
                 return True
         return False
-
-    def _is_trained_through(self, function: Function) -> bool:
-        """Whether training in another file may go back through what a method of a module returns."""
-        if function.cls is None or not function.cls.is_module:
-            return False
-        returned = [node.value for node in function.returns if node.value is not None]
-        has_graph = any(not is_graphless(self._model.value(value)) for value in returned)
-        return has_graph and may_be_trained_through(self._model, function)
 
     def _is_better_in_parts(self, function: Function, forwards: Sequence[Call]) -> bool:
         """A whole program, or a function that lends its model to code out of sight, is not switched off as a whole."""
