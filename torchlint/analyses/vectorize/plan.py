@@ -227,6 +227,7 @@ class _Planner:
         cut = any(axis.cut for axis in lifter.loops)
         if cut:
             lifter.cautions.add("an index out of range may pass unnoticed")
+        cut = cut or any(axis.stop.assumed for axis in lifter.loops)
         alone = not (lifter.others or lifter.spread or max(lifter.bases.values(), default=0) > 2)
         return Plan(
             self._root,
