@@ -121,8 +121,8 @@ import torch
 def f(net, loader, n: int):
     table = torch.zeros(n, n{device})
     for x, labels in loader:
-        labels = labels.cuda()
-        for label, found in zip(labels.view(-1), net(x).argmax(1)):
+        labels, best = labels.cuda(), torch.argmax(net(x), 1)
+        for label, found in zip(labels.view(-1), best):
             table[label.long(), found.long()] += 1
         {line}
     return table
