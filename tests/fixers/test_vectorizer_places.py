@@ -122,7 +122,7 @@ def f(net, loader, n: int):
     table = torch.zeros(n, n{device})
     for x, labels in loader:
         labels, best = labels.cuda(), torch.argmax(net(x), 1)
-        for label, found in zip(labels.view(-1), best):
+        for label, found in zip(labels.view(-1), best.view(-1)):
             table[label.long(), found.long()] += 1
         {line}
     return table
