@@ -172,7 +172,8 @@ class _Planner:
         if base.rank.known != 1 and not _is_read_back(self._model, root):
             lifter.doubt_rank(base)
         lifter.cautions |= {"of no elements comes another error", "one that is no number wins"}
-        lifter.operations.add("reduction")
+        lifter.cautions.add("equal ones share a gradient")
+        lifter.operations.add("extreme")
         axis = headers.rows(lifter, base)
         axis.counted = True
         text = f"{base.atom}.{name}()"
