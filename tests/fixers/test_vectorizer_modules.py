@@ -191,3 +191,22 @@ def test_what_is_added_at_places_of_each_row_adds_up(like: str, added: str) -> N
 def test_what_is_added_elsewhere_keeps_its_loop(line: str) -> None:
     code = module(f"at = (x.abs() * 7 % p).long()\nout = torch.zeros_like(x)\nfor i in range(n):\n    {line}\n")
     assert fixed(code, *RULES) == code
+
+
+GATHERED = {
+    "rows and places": "x[i].gather(0, at[i])",
+    "rows at the same places": "torch.gather(x[i], 0, at[0])",
+    "the same at places of each row": "torch.gather(s, dim=-1, index=at[i])",
+    "matrices": "v[i].gather(1, at[i].expand(q, p))",
+}
+
+
+@pytest.mark.parametrize("name", GATHERED)
+def test_what_is_gathered_along_a_dimension_is_along_the_next_one(name: str) -> None:
+    head = "at = (x.abs() * 100).long() % min(n, p)\nhere = at[0]\n"
+    line = GATHERED[name].replace("at[0]", "here")
+    code = module(f"{head}out = torch.stack([{line} for i in range(n)])\n")
+    new = fixed(code, *RULES)
+    assert "for " not in new.split("def f")[1], new
+    cases = [case for case in CASES[FLOATS] if not case.is_empty]
+    assert disagreement(kinds.Generated(code, SHAPES), new, cases) is None

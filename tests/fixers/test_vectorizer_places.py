@@ -112,3 +112,35 @@ def test_attributes_made_before_the_loop_are_filled_at_once(made: str, line: str
 def test_attributes_that_may_be_something_else_keep_their_loop(made: str, line: str) -> None:
     code = CLASS.format(made=made, line=line)
     assert fixed(code, *RULES) == code
+
+
+COUNTS = """\
+import torch
+
+
+def f(net, loader, n: int):
+    table = torch.zeros(n, n{device})
+    for x, labels in loader:
+        labels, best = labels.cuda(), torch.argmax(net(x), 1)
+        for label, found in zip(labels.view(-1), best.view(-1)):
+            table[label.long(), found.long()] += 1
+        {line}
+    return table
+"""
+
+
+def test_places_on_a_device_are_brought_to_a_table_of_the_host() -> None:
+    new = fixed(COUNTS.format(device="", line="pass"), *RULES)
+    assert "table.index_put_(" in new
+    assert new.count(".to(table.device)") == 2, new
+
+
+def test_places_that_are_where_the_table_is_stay_there() -> None:
+    new = fixed(COUNTS.format(device=', device="cuda"', line="pass"), *RULES)
+    assert "table.index_put_(" in new
+    assert ".to(table.device)" not in new
+
+
+def test_a_table_that_is_handed_on_in_each_round_keeps_its_loop() -> None:
+    code = COUNTS.format(device="", line="net.keep(table)")
+    assert fixed(code, *RULES) == code

@@ -34,6 +34,7 @@ from torchlint.analyses.vectorize.shapes import (
 )
 from torchlint.analyses.vectorize.sizes import shape_owner
 from torchlint.semantics.tree import integer, walk
+from torchlint.semantics.values import Place
 
 if TYPE_CHECKING:
     from torchlint.analyses.vectorize.lifting import Lifter
@@ -300,6 +301,9 @@ class Body:
         if not lifted.axes and any(map(_takes_element, walk(value))):
             lifter.fails_for_none(f"`{lifter.code(value)}` may not be there")
         reading = indexing.read(lifter, base, elements)
+        if _may_be_elsewhere(lifter, whole, elements):
+            reading.bring(f"{name}.device")
+        lifted = lifted.but(exact=lifted.exact and reading.exact)
         if lifted.counts:
             listed = lifter.mask is not None or bool(reading.picked)
             lifted = counting.filled(lifter, lifted, name, sign, listed=listed)
@@ -367,7 +371,7 @@ class Body:
         lifter = self.lifter
         if sign == "=" and lifted.number and lifter.mask is None and reading.rest is None:
             lifter.accesses.append(indexing.Access(name, {}, lifter.context, summed=True))
-            self.emit(statement, f"{reading.text(name)} = {lifted.text}", lifted)
+            self.emit(statement, f"{reading.text(name)} = {lifted.text}", lifted.but(exact=reading.exact))
             return
         if sign not in ("+=", "-="):
             raise RefusedError(f"several iterations may write the same element of `{name}`")
@@ -476,3 +480,14 @@ def _takes_element(node: cst.CSTNode) -> bool:
     """`x[0]`, which is not there where a loop over no rows does not ask for it."""
     index = node.slice if isinstance(node, cst.SubscriptElement) else None
     return isinstance(index, cst.Index) and integer(index.value) is not None
+
+
+def _may_be_elsewhere(lifter: Lifter, filled: cst.BaseExpression, elements: Sequence[cst.SubscriptElement]) -> bool:
+    """Whether what is filled is on the host, and the places may be elsewhere: one by one, they are read back."""
+    places = (
+        lifter.model.value(part).place
+        for element in elements
+        for part in walk(element)
+        if isinstance(part, cst.Name) and part.value not in lifter.axes
+    )
+    return lifter.model.value(filled).place is Place.HOST and any(place is not Place.HOST for place in places)

@@ -21,7 +21,8 @@ from torchlint.semantics.tree import walk
 if TYPE_CHECKING:
     from torchlint.semantics.model import Model
 
-_LONGEST = 200
+_LONGEST = 250
+_COUNTED = 3
 _CLOSED = (cst.AssignTarget, cst.Assign, cst.AnnAssign, cst.AugAssign, cst.Return, cst.Arg, cst.Expr, cst.Element)
 
 
@@ -58,6 +59,7 @@ def is_hard_to_read(text: str) -> bool:
         ("vmap(lambda" in text and "torch.linalg." not in text)
         or "result_type(" in text
         or "*[1] *" in text
+        or text.count("arange(") > _COUNTED
         or any(len(line) > _LONGEST for line in text.splitlines())
         or any(line.count(".movedim(") + line.count(".flatten(") > 2 and "@" not in line for line in text.splitlines())
     )
@@ -95,7 +97,8 @@ def _why(plan: Plan) -> str:
         reasons.append("a batched product may round differently from the products of single rows")
     elif plan.operations & {"reduction", "pointwise", "mapped"}:
         reasons.append("results may differ in the last bits")
-    reasons.append("all rows are in memory at once")
+    if "extreme" not in plan.operations:
+        reasons.append("all rows are in memory at once")
     sentence = "; ".join(reasons)
     return sentence[0].upper() + sentence[1:] + "."
 

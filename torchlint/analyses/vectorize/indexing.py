@@ -53,11 +53,18 @@ class Reading:
     picked: set[Axis] = field(default_factory=set)  # loops that have an entry which is a tensor of places
     whole: set[Axis] = field(default_factory=set)  # loops that have an entry and run over all of a dimension
     chosen: str | None = None  # the mask of the only iterations that it is read in
+    exact: bool = True  # what it picks is what one iteration picks, beyond doubt
+    lists: dict[int, Lifted] = field(default_factory=dict)  # entries that are tensors of places
 
     @property
     def scattered(self) -> set[Axis]:
         """Loops without an index of their own here: several iterations may have the same place."""
         return self.picked - set(self.dims)
+
+    def bring(self, device: str) -> None:
+        """Moves the places to the device of what they are places of."""
+        for entry, picked in self.lists.items():
+            self.entries[entry] = f"{picked.atom}.to({device})"
 
     @property
     def count(self) -> int:
@@ -198,6 +205,8 @@ def _read_places(lifter: Lifter, reading: Reading, value: cst.BaseExpression) ->
     if picked.rank.known != 0 or picked.count != 1:
         raise RefusedError(f"`{lifter.code(value)}` is not known to be one index")
     (axis,) = picked.axes
+    reading.exact = reading.exact and picked.exact
+    reading.lists[len(reading.entries)] = picked
     if axis in reading.places:
         _read_again(lifter, reading, axis, picked.text)
     else:
@@ -350,7 +359,7 @@ def _result(lifter: Lifter, base: Lifted, reading: Reading) -> Lifted:
         tensor=base.tensor,
         claim=base.claim,
         shares=base.shares and not reading.picked,
-        exact=base.exact,
+        exact=base.exact and reading.exact,
         shape=base.shape if plain and not reading.picked else None,
         skipped=base.skipped + reading.consumed,
         unmoved=unmoved,

@@ -176,6 +176,48 @@ def _diagonal(lifter: Lifter, operation: Operation) -> Lifted:
     return diagonal.but(text=f"{text}.sum(-1)", rank=SCALAR, dtype=operand.dtype.sum(), shares=False, exact=False)
 
 
+def _gather(lifter: Lifter, operation: Operation) -> Lifted:
+    """Picked along a dimension: what has no row for each iteration is the same row for all."""
+    dim, index = operation.argument("dim", 1), operation.argument("index", 2)
+    if dim is None or index is None or not operation.only("dim", "index") or len(operation.operands) > 3:
+        raise RefusedError(f"`{operation.code}` with these arguments has no batched form")
+    place = integer(lifter, dim)
+    operands = [lifter.tensor(operation.operands[0]), lifter.tensor(index)]
+    axes = max((operand.axes for operand in operands), key=len)
+    if len(axes) != 1 or lifter.mask is not None:
+        raise RefusedError(f"`{operation.code}` with these arguments has no batched form")
+    for operand in operands:
+        if place not in (0, -1):  # which an element without dimensions has, too
+            lifter.tensors.learn_least(operand.rank, place + 1 if place >= 0 else -place)
+        elif operand.rank.least < 1:
+            lifter.doubt_rank(operand)
+    counted = next(operand for operand in operands if operand.axes)
+    texts = [operand.text if operand.axes else _for_each(operand, counted) for operand in operands]
+    if operation.function is None:
+        texts[0] = texts[0] if operands[0].level == ATOM or not operands[0].axes else f"({texts[0]})"
+    shifted_place = str(place + 1 if place >= 0 else place)
+    parts = (texts[0], shifted_place, texts[1])
+    called = (
+        f"{operation.function}({', '.join(parts)})"
+        if operation.function
+        else f"{parts[0]}.gather({', '.join(parts[1:])})"
+    )
+    lifter.operations.add("gather")
+    first = operands[0]
+    return Lifted(
+        called, ATOM, axes, lifter.tensors.settled(first.rank), first.dtype, exact=all(each.exact for each in operands)
+    )
+
+
+def _for_each(operand: Lifted, counted: Lifted) -> str:
+    """An operand without rows, once for each of the rows of another."""
+    if not operand.text.replace(".", "").isidentifier():
+        raise RefusedError(f"`{operand.text}` would be spelled twice")
+    (axis,) = counted.axes
+    count = axis.stop.text if axis.start == 0 and axis.stop.natural else f"len({counted.text})"
+    return f"{operand.text}.expand({count}, *{operand.text}.shape)"
+
+
 RULES: dict[str, Callable[[Lifter, Operation], Lifted]] = {
     "unsqueeze": _unsqueeze,
     "squeeze": _squeeze,
@@ -189,4 +231,5 @@ RULES: dict[str, Callable[[Lifter, Operation], Lifted]] = {
     "diag": _diagonal,
     "diagonal": _diagonal,
     "trace": _diagonal,
+    "gather": _gather,
 }

@@ -172,7 +172,8 @@ class _Planner:
         if base.rank.known != 1 and not _is_read_back(self._model, root):
             lifter.doubt_rank(base)
         lifter.cautions |= {"of no elements comes another error", "one that is no number wins"}
-        lifter.operations.add("reduction")
+        lifter.cautions.add("equal ones share a gradient")
+        lifter.operations.add("extreme")
         axis = headers.rows(lifter, base)
         axis.counted = True
         text = f"{base.atom}.{name}()"
@@ -227,6 +228,7 @@ class _Planner:
         cut = any(axis.cut for axis in lifter.loops)
         if cut:
             lifter.cautions.add("an index out of range may pass unnoticed")
+        cut = cut or any(axis.stop.assumed for axis in lifter.loops)
         alone = not (lifter.others or lifter.spread or max(lifter.bases.values(), default=0) > 2)
         return Plan(
             self._root,

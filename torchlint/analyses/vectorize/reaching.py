@@ -29,6 +29,10 @@ class Reaching:
         """Position in the text, to be compared. A statement comes before its parts."""
         return self._numbering.first[node]
 
+    def end(self, node: cst.CSTNode) -> int:
+        """Position of the last part of a node."""
+        return self._numbering.last[node]
+
     def reaching(self, binding: Binding, place: cst.CSTNode) -> Write | None:
         """The one write whose value `binding` has when control comes to `place`; None if that is not certain."""
         function = self._model.function(place)

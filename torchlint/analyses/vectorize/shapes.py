@@ -98,7 +98,8 @@ INT64 = DType("int64", "int")
 class Size:
     """An integer: `offset`, or `offset` more than what `key` stands for at every place. `text` spells all of it.
 
-    `natural`: never negative. `last`: the number that the text adds at its end.
+    `natural`: never negative. `last`: the number that the text adds at its end. `assumed`: the same
+    everywhere as long as no other file assigns the attribute that it is.
     """
 
     offset: int
@@ -106,6 +107,7 @@ class Size:
     text: str = ""
     natural: bool = True
     last: int = field(default=0, compare=False)
+    assumed: bool = field(default=False, compare=False)
 
     @property
     def dimension(self) -> Dimension:

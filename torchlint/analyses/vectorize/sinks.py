@@ -99,13 +99,20 @@ def is_fresh(lifter: Lifter, reaching: Reaching, name: cst.BaseExpression) -> bo
     write = reaching.reaching(binding, lifter.place) if binding is not None else None
     if binding is None or write is None or binding.shared or write.kind != "assign" or write.unpacked:
         return False
-    if _loops_around(lifter, write.statement) != _loops_around(lifter, lifter.place):
-        return False
     if model.function(lifter.place) is not write.function:
         return False
+    around, outside = _loops_around(lifter, lifter.place), _loops_around(lifter, write.statement)
+    if around[len(around) - len(outside) :] != outside:
+        return False
     start, end = reaching.order(write.target), reaching.order(lifter.place)
+    if len(around) > len(outside):  # what comes behind the loop comes before it, too, in another round
+        end = reaching.end(around[len(around) - len(outside) - 1])
     between = [read for read in binding.reads if model.function(read) is write.function]
-    return all(_is_harmless(lifter, read) for read in between if start < reaching.order(read) < end)
+    return all(
+        _is_harmless(lifter, read)
+        for read in between
+        if start < reaching.order(read) <= end and lifter.place not in model.ancestors(read)
+    )
 
 
 def _loops_around(lifter: Lifter, node: cst.CSTNode) -> list[cst.CSTNode]:

@@ -53,10 +53,11 @@ class Sizes:
             if step is None or left is None:
                 return None
             step = step if isinstance(node.operator, cst.Add) else -step
-            return Size(left.offset + step, left.key, text, left.natural and step >= 0, step)
+            natural = left.natural and step >= 0
+            return Size(left.offset + step, left.key, text, natural, step, left.assumed)
         constant = setting(self._model, node) if isinstance(node, cst.Attribute) else None
         if constant is not None or self._model.value(node).kind is Kind.NUMBER:
-            return Size(0, constant or f"{text}@{id(place)}", text, False)
+            return Size(0, constant or f"{text}@{id(place)}", text, False, assumed=constant is not None)
         return None
 
     def _size_of_name(self, node: cst.Name, place: cst.CSTNode, depth: int) -> Size | None:
