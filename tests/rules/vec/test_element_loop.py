@@ -272,3 +272,18 @@ def test_a_loop_is_about_the_tensor_that_is_cut_and_not_about_where(read: str) -
     code += f"    for i in range(len(x)):\n        {read}\n    return out\n"
     (finding,) = findings(code, "VEC01")
     assert "the rows of `x` one by one" in finding.message
+
+
+def test_neighbours_of_one_tensor_need_no_cut() -> None:
+    code = "import torch\n\ndef f(x: torch.Tensor):\n    n, m = x.shape\n"
+    code += "    return torch.stack([new - old for new, old in zip(x[1:], x[:-1])])\n"
+    after = fixed(code, "VEC", unsafe=True)
+    assert after.endswith("    return x[1:] - x[:-1]\n")
+    results = []
+    for text in (code, after):
+        namespace: dict[str, Any] = {}
+        exec(text, namespace)
+        results.append(namespace["f"](torch.arange(6.0).view(3, 2) ** 2))
+    assert torch.equal(*results)
+    other = code.replace("x[:-1]", "x[:-2]")
+    assert fixed(other, "VEC", unsafe=True).endswith("    return x[1:][: len(x[:-2])] - x[:-2][: len(x[1:])]\n")

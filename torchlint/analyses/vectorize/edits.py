@@ -21,7 +21,7 @@ from torchlint.semantics.tree import walk
 if TYPE_CHECKING:
     from torchlint.semantics.model import Model
 
-_LONGEST = 250
+_LONGEST = 150
 _COUNTED = 3
 _CLOSED = (cst.AssignTarget, cst.Assign, cst.AnnAssign, cst.AugAssign, cst.Return, cst.Arg, cst.Expr, cst.Element)
 
@@ -60,7 +60,7 @@ def is_hard_to_read(text: str) -> bool:
         or "result_type(" in text
         or "*[1] *" in text
         or text.count("arange(") > _COUNTED
-        or any(len(line) > _LONGEST for line in text.splitlines())
+        or any(len(line) > _LONGEST or ".movedim(" in line.rpartition(" = ")[0] for line in text.splitlines())
         or any(line.count(".movedim(") + line.count(".flatten(") > 2 and "@" not in line for line in text.splitlines())
     )
 

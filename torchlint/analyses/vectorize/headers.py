@@ -11,7 +11,7 @@ import libcst as cst
 
 from torchlint.analyses.vectorize import counting
 from torchlint.analyses.vectorize.purity import impurity
-from torchlint.analyses.vectorize.shapes import ATOM, Axis, Lifted, RefusedError, Size
+from torchlint.analyses.vectorize.shapes import ATOM, Axis, Dimension, Lifted, RefusedError, Size
 from torchlint.semantics.values import Kind
 
 if TYPE_CHECKING:
@@ -134,15 +134,16 @@ def _zip(
         targets = [element.value for element in target.elements]
     bases = [_rows_of(lifter, source) for source in sources]
     sizes = [_length(base) for base in bases]
+    counts = [_one_less(lifter, source) or size.dimension for source, size in zip(sources, sizes)]
     stop = sizes[0]
-    if any(size.dimension != stop.dimension for size in sizes):
+    if any(count != counts[0] for count in counts):
         shortest = f"min({', '.join(dict.fromkeys(size.text for size in sizes))})"
         stop = Size(0, shortest, shortest)
     axis = Axis(len(lifter.context), 0, stop)
-    for base, size, name in zip(bases, sizes, targets):
+    for base, count, name in zip(bases, counts, targets):
         if not isinstance(name, cst.Name):
             raise RefusedError("rows are taken apart")
-        others = list(dict.fromkeys(other.text for other in sizes if other.dimension != size.dimension))
+        others = list(dict.fromkeys(other.text for other, rows in zip(sizes, counts) if rows != count))
         if name.value in lifter.rows and lifter.depths[name.value] <= len(lifter.context):
             raise RefusedError(f"`{name.value}` is used for two things")
         lifter.rows[name.value] = _row(lifter, base, axis, others)
@@ -151,6 +152,15 @@ def _zip(
             lifter.bases[base.text] += 1
     axis.whole = axis.counted = True
     return axis
+
+
+def _one_less(lifter: Lifter, node: cst.BaseExpression) -> Dimension | None:
+    """The number of rows of `x[1:]` and of `x[:-1]`, which is the same."""
+    match node:
+        case cst.Subscript(slice=[cst.SubscriptElement(slice=cst.Slice(lower=lower, upper=upper, step=None))]):
+            ends = tuple("" if end is None else lifter.code(end) for end in (lower, upper))
+            return (f"{lifter.code(node.value)}#less", 0) if ends in (("1", ""), ("", "-1")) else None
+    return None
 
 
 def _rows_of(lifter: Lifter, node: cst.BaseExpression) -> Lifted:
