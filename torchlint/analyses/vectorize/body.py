@@ -483,7 +483,11 @@ def _takes_element(node: cst.CSTNode) -> bool:
 
 
 def _may_be_elsewhere(lifter: Lifter, filled: cst.BaseExpression, elements: Sequence[cst.SubscriptElement]) -> bool:
-    """Whether what is filled is on the host, and the places may be elsewhere: one by one, they are read back."""
+    """Whether what is filled is on the host, and the places may be elsewhere: one by one, they are read back. A file
+    that names no device has all on the host."""
+    source = lifter.model.source.text
+    if "cuda" not in source and "device" not in source:
+        return False
     places = (
         lifter.model.value(part).place
         for element in elements
