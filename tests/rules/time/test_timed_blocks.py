@@ -143,3 +143,11 @@ def test_a_decorator_of_another_file_that_times_each_call(
     (tmp_path / "main.py").write_text(DECORATED.format(host=host))
     report = lint(Source.read(tmp_path / "main.py"), Settings.selecting("TIME01"), strict=True, project=Project())
     assert len(report) == count
+
+
+def test_a_decorator_of_this_file_is_found_by_its_readings(tmp_path: Path) -> None:
+    (tmp_path / "pyproject.toml").touch()
+    made = DECORATOR.format(before="start = time.time()", wait="pass", after="print(time.time() - start)")
+    (tmp_path / "main.py").write_text(made + DECORATED.format(host="").replace("from timers import timed", ""))
+    report = lint(Source.read(tmp_path / "main.py"), Settings.selecting("TIME01"), strict=True, project=Project())
+    assert len(report) == 1

@@ -60,7 +60,7 @@ def _times_calls(model: Model, decorator: cst.BaseExpression) -> bool:
     """Whether a function that a decorator of another file puts around one tells the time that a call of it took. In
     this file, the readings themselves are found."""
     behind = model.function_behind(model.value(decorator))
-    if behind is None:
+    if behind is None or behind[0].path == model.path:
         return False
     home, maker = behind
     around = [function for function in home.functions if maker in function.around() and function is not maker]
