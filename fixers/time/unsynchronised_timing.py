@@ -62,7 +62,7 @@ def _is_of_training(interval: Interval, model: Model) -> bool:
     return any(loop.role is Role.STEPS for loop in model.loops_around(interval.end))
 
 
-def _alike_in_training(interval: Interval, model: Model) -> cst.Call | None:
+def _alike_in_training(interval: Interval, model: Model) -> cst.BaseExpression | None:
     """The end of an interval of each training step that the file takes in the same words."""
     ending = model.code(_statement(interval.end, model))
     alike = (other.end for other in unsynchronised_intervals(model) if _is_of_training(other, model))
@@ -83,7 +83,7 @@ def _is_gone_through(place: cst.BaseExpression, model: Model) -> bool:
     return may_be_device and any(model.binding(name) is model.binding(place) for name in names)
 
 
-def _other_end(interval: Interval, model: Model) -> cst.Call | None:
+def _other_end(interval: Interval, model: Model) -> cst.BaseExpression | None:
     """The end of another interval with the same start, of which no finding speaks and before which nothing waits."""
     ends = {other.end for other in unsynchronised_intervals(model)}
     others = (end for start, end in differences(model) if start is interval.start and end not in ends)
@@ -126,7 +126,7 @@ def _is_tried(call: Call, model: Model) -> bool:
     return any(isinstance(above, cst.Try) for above in model.ancestors(call.node))
 
 
-def _statement(reading: cst.Call, model: Model) -> cst.BaseSmallStatement:
+def _statement(reading: cst.BaseExpression, model: Model) -> cst.BaseSmallStatement:
     """The simple statement that reads the clock, once each time that it runs."""
     loop = model.loop(reading)
     statement = model.small_statement(reading)

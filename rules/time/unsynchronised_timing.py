@@ -17,11 +17,12 @@ class UnsynchronisedTiming(Rule):
 
     Finds differences of two clock readings that are printed, returned or kept, where the work that was queued on the
     device in between is not waited for before the second reading; be it two methods of a timer of the project that read
-    the clock, or what a `with` statement enters. Anything that waits counts: `synchronize()`, `.item()`, `.cpu()`,
-    printing a tensor, indexing with a mask, code out of sight that is given a tensor. A loop that waits in each
-    iteration, or that takes its batches from a loader, is never far ahead of the device; times of such loops, of whole
-    epochs and of data loading are no findings. Where the program does wait right before the second reading, a pass
-    through a model that was queued before the first one, as in a warm-up, is a finding, too.
+    the clock, or what a `with` statement enters or a decorator puts around a function. Anything that waits counts:
+    `synchronize()`, `.item()`, `.cpu()`, printing a tensor, indexing with a mask, code out of sight that is given a
+    tensor. A loop that waits in each iteration, or that takes its batches from a loader, is never far ahead of the
+    device; times of such loops, of whole epochs and of data loading are no findings. Where the program does wait right
+    before the second reading, a pass through a model that was queued before the first one, as in a warm-up, is a
+    finding, too.
 
     ## Why is this bad
 
@@ -71,9 +72,9 @@ class UnsynchronisedTiming(Rule):
     times that it reports change. It waits under the condition that the program has for its GPU, such as `use_cuda`;
     where it has none, and does not need one, under `torch.cuda.is_available()`. There is no fix inside a training loop,
     where waiting in every step would cost more than the time is worth, none where a reading stands in one statement
-    with the work that it times, and none in a timer that a `with` statement enters. For operations that take
-    microseconds, `torch.utils.benchmark.Timer` or a pair of `torch.cuda.Event(enable_timing=True)` is the better
-    remedy.
+    with the work that it times, and none in a timer that a `with` statement enters or a decorator makes. For operations
+    that take microseconds, `torch.utils.benchmark.Timer` or a pair of `torch.cuda.Event(enable_timing=True)` is the
+    better remedy.
 
     ## Measured effect
 
@@ -104,11 +105,11 @@ class UnsynchronisedTiming(Rule):
 def _around(interval: Interval, model: Model) -> Report:
     timer, work = model.code(interval.start), model.code(interval.work.node)
     message = (
-        f"`{timer}` reads the clock at the end of its block while the device may still compute `{work}`: it tells how "
-        "long the host took to queue the work. Let it call `torch.cuda.synchronize()` before both readings."
+        f"`{timer}` reads the clock again while the device may still compute `{work}`: it tells how long the host took "
+        "to queue the work. Let it call `torch.cuda.synchronize()` before both readings."
     )
     chain = (
-        Fact(interval.start, "reads the clock before and behind its block"),
+        Fact(interval.start, "reads the clock before and behind what it times"),
         Fact(interval.work.node, "queues work on the device; nothing waits for it"),
     )
     return Report(interval.end, message, interval.confidence, interval, chain)

@@ -1,4 +1,4 @@
-"""TIME01: timers that a `with` statement enters."""
+"""TIME01: timers that a `with` statement enters, or a decorator puts around a function."""
 
 from __future__ import annotations
 
@@ -93,3 +93,61 @@ def test_a_timer_of_another_file(tmp_path: Path, timer: str) -> None:
     (tmp_path / "main.py").write_text(f"import torch\nfrom timers import Timer\n{program}")
     report = lint(Source.read(tmp_path / "main.py"), Settings.selecting("TIME01"), strict=True, project=Project())
     assert [finding.fix for finding in report] == [None]  # others may use the timer
+
+
+DECORATOR = """
+import functools, time
+import torch
+
+def timed(function):
+    @functools.wraps(function)
+    def run(*args):
+        {before}
+        result = function(*args)
+        {wait}
+        {after}
+        return result
+    return run
+"""
+DECORATED = """
+import torch
+from timers import timed
+
+net = torch.nn.Linear(4, 2).cuda().eval()
+
+@timed
+@torch.no_grad()
+def encode(x: torch.Tensor):
+    return net(x){host}
+
+print(encode(torch.randn(3, 4, device="cuda")).shape)
+"""
+
+
+@pytest.mark.parametrize(
+    ("before", "wait", "after", "host", "count"),
+    [
+        ("start = time.time()", "pass", "print(function.__name__, time.time() - start)", "", 1),
+        ("start = time.time()", "end = time.time()", "print(end - start)", "", 1),
+        ("start = time.time()", "torch.cuda.synchronize()", "print(time.time() - start)", "", 0),
+        ("start = time.time()", "pass", "print(time.time() - start)", ".cpu()", 0),
+        ("start = time.time()", "pass", "print(start)", "", 0),
+        ("print(time.time())", "start = time.time()", "print(time.time() - start)", "", 0),
+    ],
+)
+def test_a_decorator_of_another_file_that_times_each_call(
+    tmp_path: Path, before: str, wait: str, after: str, host: str, count: int
+) -> None:
+    (tmp_path / "pyproject.toml").touch()
+    (tmp_path / "timers.py").write_text(DECORATOR.format(before=before, wait=wait, after=after))
+    (tmp_path / "main.py").write_text(DECORATED.format(host=host))
+    report = lint(Source.read(tmp_path / "main.py"), Settings.selecting("TIME01"), strict=True, project=Project())
+    assert len(report) == count
+
+
+def test_a_decorator_of_this_file_is_found_by_its_readings(tmp_path: Path) -> None:
+    (tmp_path / "pyproject.toml").touch()
+    made = DECORATOR.format(before="start = time.time()", wait="pass", after="print(time.time() - start)")
+    (tmp_path / "main.py").write_text(made + DECORATED.format(host="").replace("from timers import timed", ""))
+    report = lint(Source.read(tmp_path / "main.py"), Settings.selecting("TIME01"), strict=True, project=Project())
+    assert len(report) == 1

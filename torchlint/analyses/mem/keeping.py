@@ -60,8 +60,8 @@ def _keepings(model: Model) -> Iterator[Keeping]:
             ):
                 yield Keeping(_way_of_sum(node.value), node, node.target, node.value)
             case cst.Assign(targets=[cst.AssignTarget(target=target)]):
-                for place, value in _side_by_side(target, node.value):
-                    yield from _assigned(model, node, place, value)
+                for each, value in _side_by_side(target, node.value):
+                    yield from _assigned(model, node, each, value)
 
 
 def _is_container(model: Model, node: cst.Call, holder: cst.BaseExpression, method: str) -> bool:

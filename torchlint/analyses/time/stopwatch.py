@@ -36,15 +36,15 @@ if TYPE_CHECKING:
 class Interval:
     """Two readings of a clock, or calls that read one, and the work between them that nothing waits for."""
 
-    start: cst.Call
-    end: cst.Call
+    start: cst.BaseExpression
+    end: cst.BaseExpression
     work: Work
     confidence: Confidence
     is_early: bool = False  # the work was queued before the first reading, and the interval waits for it
 
     @property
     def is_block(self) -> bool:
-        """Both readings are taken by what a `with` statement calls."""
+        """Both readings are taken by what a `with` statement or a decorator calls."""
         return self.start is self.end
 
 
@@ -66,11 +66,11 @@ def unsynchronised_intervals(model: Model) -> Iterator[Interval]:
 
 
 def _of_blocks(model: Model) -> Iterator[Interval]:
-    for timer, block in timed_blocks(model):
+    for timer, body in timed_blocks(model):
         queue = model.once(DeviceQueue)
-        if not queue.runs_ahead or runs_on_host(timer, model) or run_on_cpu(model, [block.body]):
+        if not queue.runs_ahead or runs_on_host(timer, model) or run_on_cpu(model, [body]):
             continue
-        state = queue.run([block.body], State())
+        state = queue.run([body], State())
         if state.queued is not None and state.queued.is_heavy and not state.waits:
             yield Interval(timer, timer, state.queued, Confidence.LIKELY)
 

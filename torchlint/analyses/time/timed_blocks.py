@@ -1,4 +1,4 @@
-"""`with Timer() as timer:`, of which the timer reads the clock on the way in and on the way out."""
+"""Timers around code: `with Timer() as timer:`, and decorators that time each call of a function."""
 
 from __future__ import annotations
 
@@ -13,17 +13,22 @@ from torchlint.analyses.time.timers import is_kept, sets_clock, time_taken
 from torchlint.semantics.tree import walk
 
 if TYPE_CHECKING:
-    from torchlint.semantics.entities import Class, Function
+    from torchlint.semantics.entities import Call, Class, Function
     from torchlint.semantics.model import Model
 
 
-def timed_blocks(model: Model) -> Iterator[tuple[cst.Call, cst.With]]:
-    """What makes the timer, and the block whose time it reports without a wait for the device."""
+def timed_blocks(model: Model) -> Iterator[tuple[cst.BaseExpression, cst.BaseSuite]]:
+    """What names the timer, and the block whose time it reports without a wait for the device."""
     for block in model.nodes_of(cst.With):
         assert isinstance(block, cst.With)
         for item in block.items:
             if isinstance(item.item, cst.Call) and _takes_time(model, item.item, item.asname):
-                yield item.item, block
+                yield item.item, block.body
+    for function in model.functions:
+        if isinstance(function.node, cst.FunctionDef) and not function.is_generator:
+            for decorator in function.node.decorators:
+                if _times_calls(model, decorator.decorator):
+                    yield decorator.decorator, function.node.body
 
 
 def _takes_time(model: Model, timer: cst.Call, name: cst.AsName | None) -> bool:
@@ -48,9 +53,36 @@ def _does_object(home: Model, cls: Class, *, is_named: bool) -> bool:
 def _does_generator(home: Model, function: Function) -> bool:
     """Whether a function under `contextlib.contextmanager` tells the time that its `yield` took."""
     is_manager = any((name or "").endswith("contextmanager") for name in function.decorators)
-    if not is_manager or len(function.yields) != 1 or any(map(is_wait, function.calls)):
+    return is_manager and len(function.yields) == 1 and _tells_time_of(home, function, function.yields[0])
+
+
+def _times_calls(model: Model, decorator: cst.BaseExpression) -> bool:
+    """Whether a function that a decorator of another file puts around one tells the time that a call of it took. In
+    this file, the readings themselves are found."""
+    behind = model.function_behind(model.value(decorator))
+    if behind is None or behind[0].path == model.path:
         return False
-    inside = home.span(function.yields[0])
+    home, maker = behind
+    around = [function for function in home.functions if maker in function.around() and function is not maker]
+    return any(
+        _is_decorated(home, call) and _tells_time_of(home, wrapper, call.node)
+        for wrapper in around
+        for call in wrapper.calls
+    )
+
+
+def _is_decorated(home: Model, call: Call) -> bool:
+    """`fn(*args)`, of the parameter of a function around."""
+    binding = home.binding(call.node.func)
+    return binding is not None and binding.is_parameter and binding.scope_function is not call.function
+
+
+def _tells_time_of(home: Model, function: Function, part: cst.CSTNode) -> bool:
+    """Whether a function reports the time between a reading of the clock before a part of it and one behind that, and
+    waits for nothing."""
+    if any(map(is_wait, function.calls)):
+        return False
+    inside = home.span(part)
     for node in walk(function.node):
         match node:
             case cst.BinaryOperation(left=left, operator=cst.Subtract(), right=right) if is_reported(home, node):
