@@ -13,6 +13,9 @@ from torchlint.analyses.loops.steps import Step, step_of
 from torchlint.analyses.sync.branching import tensors_asked
 from torchlint.analyses.sync.readback import counted_places, reads, reads_by_calls
 from torchlint.analyses.sync.residence import Residence
+from torchlint.analyses.sync.shown import shown_tensors
+from torchlint.semantics.entities import Role
+from torchlint.semantics.tree import walk
 from torchlint.semantics.values import Place
 
 if TYPE_CHECKING:
@@ -32,38 +35,53 @@ def waits_beside(model: Model, step: Step, moved: Collection[cst.CSTNode]) -> bo
     )
     copied = [(node, tensor) for node, tensor, how in reads(model) if how in ("item", "cpu")]
     read = ((node, tensor) for node, tensor, _ in chain(reads(model), counted_places(model)))
-    return any(
-        not _is_in(node, moved, model)
-        and step_of(model, node) == step
-        and (
-            residence.may_be_device(tensor, step, is_tensor=(node, tensor) in copied)
-            or residence.is_made_on_device(tensor, step)
+    return (
+        any(
+            not _is_in(node, moved, model)
+            and step_of(model, node) == step
+            and (
+                residence.may_be_device(tensor, step, is_tensor=(node, tensor) in copied)
+                or residence.is_made_on_device(tensor, step)
+            )
+            for node, tensor in chain(asked, read, model.once(_first_elements), model.once(_chosen_rows))
         )
-        for node, tensor in chain(asked, read, model.once(_first_elements), model.once(_chosen_rows))
-    ) or any(
-        _returns_number_read(call, step, moved, model)
-        if call.target is not None
-        else _reads_elsewhere(call, step, model)
-        for call in model.calls
-        if not _is_in(call.node, moved, model) and step_of(model, call.node) == step
+        or _shows_each_batch(model, step, moved)
+        or any(
+            _returns_number_read(call, step, moved, model)
+            if call.target is not None
+            else _reads_elsewhere(call, step, model)
+            for call in model.calls
+            if not _is_in(call.node, moved, model) and step_of(model, call.node) == step
+        )
     )
 
 
+def _shows_each_batch(model: Model, step: Step, moved: Collection[cst.CSTNode]) -> bool:
+    """Whether an evaluation shows a tensor of each batch, which is its result and stays."""
+    shown = (each for each in shown_tensors(model) if each.step == step and not _is_in(each.node, moved, model))
+    return step.loop is not None and step.loop.role is Role.EVALUATION and any(shown)
+
+
 def _returns_number_read(call: Call, step: Step, moved: Collection[cst.CSTNode], model: Model) -> bool:
-    """`accuracy(out, y)` of a step, where the function of the file returns `correct.item()` of what it is given there:
-    it reads in every case, and no fix moves that."""
+    """`accuracy(out, y)` of a step, where the function of the file returns `correct.item()` of what it is given there,
+    be it beside a loss: it reads in every case, and no fix moves that."""
     function = call.target
     if function is None:
         return False
     residence = model.once(Residence)
     given = any(residence.may_be_device(arg.value, step) for arg in call.arguments)
-    numbers = {node: tensor for node, tensor, how in reads(model) if how == "item"}
-    returned = (node.value for node in function.returns)
-    return given and any(
-        value in numbers and value not in moved and model.value(numbers[value]).place is not Place.HOST
-        for value in returned
-        if isinstance(value, cst.Call)
-    )
+    numbers = {node: tensor for node, tensor, how in reads(model) if how in ("item", "cpu")}
+    waiting = {node for node, tensor in numbers.items() if model.value(tensor).place is not Place.HOST} - {*moved}
+    return given and any(node.value is not None and _is_read(node.value, waiting, model) for node in function.returns)
+
+
+def _is_read(value: cst.BaseExpression, waiting: Collection[cst.CSTNode], model: Model) -> bool:
+    """Whether a value, or a part of a tuple, is a number that is read, on whatever way a variable gets it."""
+    if isinstance(value, cst.Tuple):
+        return any(_is_read(element.value, waiting, model) for element in value.elements)
+    binding = model.binding(value) if isinstance(value, cst.Name) else None
+    made = [write.value for write in binding.writes] if binding is not None else [value]
+    return bool(made) and all(each is not None and any(node in waiting for node in walk(each)) for each in made)
 
 
 def _reads_elsewhere(call: Call, step: Step, model: Model) -> bool:

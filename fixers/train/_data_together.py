@@ -26,6 +26,7 @@ class Together:
 
     reads: dict[cst.CSTNode, DataRead]
     in_statement: dict[cst.CSTNode, list[cst.Attribute]] = field(default_factory=lambda: defaultdict(list))
+    in_words: dict[tuple[Function, str], list[cst.Attribute]] = field(default_factory=lambda: defaultdict(list))
     row_of: dict[cst.CSTNode, list[cst.CSTNode]] = field(default_factory=dict)
     mixed_rows: set[cst.CSTNode] = field(default_factory=set)
     kept: set[tuple[Function | Class, str]] = field(default_factory=set)
@@ -42,6 +43,7 @@ def together(model: Model) -> Together:
             statement = model.small_statement(node)
             if statement is not None and (body := model.parent(model.statement(statement))) is not None:
                 found.in_statement[statement].append(node)
+                found.in_words[model.function(node), model.code(statement)].append(node)
                 bodies[body] = True
     for body in bodies:
         for row in _rows(body):
@@ -51,14 +53,19 @@ def together(model: Model) -> Together:
     return found
 
 
-def reads_in_row(read: DataRead, model: Model) -> list[DataRead]:
-    """The reads of `.data` in the lines beside it that do the same with something else."""
+def reads_alike(read: DataRead, model: Model, whole: bool) -> list[DataRead]:
+    """The reads of `.data` in the lines beside it that do the same with something else, and that of the same tensor in
+    those lines of the function that say the same; `whole`: all reads in these."""
     found = model.once(together)
     own = model.small_statement(read.node)
-    row = found.row_of.get(own, ()) if own is not None else ()
-    others = (statement for statement in row if statement is not own)
-    nodes = (node for statement in others for node in found.in_statement.get(statement, ()))
-    return [found.reads[node] for node in nodes if node in found.reads]
+    if own is None:
+        return []
+    others = (statement for statement in found.row_of.get(own, ()) if statement is not own)
+    in_row = (node for statement in others for node in found.in_statement.get(statement, ()))
+    said = found.in_words.get((model.function(own), model.code(own)), ())
+    again = (node for node in said if model.small_statement(node) is not own)
+    alike = (node for node in again if whole or model.code(node) == model.code(read.node))
+    return [found.reads[node] for node in (*in_row, *alike) if node in found.reads]
 
 
 def reads_beside(read: DataRead, model: Model) -> list[DataRead]:

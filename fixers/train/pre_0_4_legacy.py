@@ -30,7 +30,7 @@ from torchlint.semantics.values import Grad, Kind
 
 from ._aliases import without_alias
 from ._counted import comes_of_counts
-from ._data_together import reads_beside, reads_in_row, together
+from ._data_together import reads_alike, reads_beside, together
 from ._gradient_uses import is_plain_gradient, sees_leaves, takes_no_gradient
 from ._variable import unwrap
 from ._volatile import stays_volatile, switched_off
@@ -100,7 +100,7 @@ def _read(read: DataRead, model: Model) -> Fix:
         raise NoFixError("whether that is an element, or the number of a tensor without dimensions, is not known")
     bare_reads = model.once(_bare_reads)
     is_off = model.grad_enabled(read.node) is False and not _never_has_graph(read, model)
-    like = [*reads_in_row(read, model), *(beside if is_off else ())]
+    like = [*reads_alike(read, model, is_off), *(beside if is_off else ())]
     alone = read.use is Use.INDIFFERENT or _never_has_graph(read, model)
     bare = read.node in bare_reads and (alone or all(other.node in bare_reads for other in like))
     if _keeps_all_as_it_is(read.node, model) and bare and all(other.node in bare_reads for other in beside):

@@ -444,3 +444,26 @@ def test_a_sum_over_the_batches_of_an_update_that_is_read_behind_them_is_left() 
     assert "total += loss.item()" in fixed(SUMMED_BEFORE, "SYNC01", unsafe=True)
     code = SUMMED_BEFORE.replace("iter_size", "parts")
     assert "loss.detach().double()" in fixed(code, "SYNC01", unsafe=True)
+
+
+@pytest.mark.parametrize(("shown", "is_fixed"), [("print(step, loss)", False), ("print(step)", True)])
+def test_a_sum_stays_on_the_host_beside_what_an_evaluation_shows_of_each_batch(shown: str, is_fixed: bool) -> None:
+    code = evaluation(f"total += loss.item()\n{shown}", "total = 0.0", "return total")
+    assert (".double()" in fixed(code, "SYNC01")) is is_fixed
+
+
+@pytest.mark.parametrize(
+    ("returned", "is_fixed"),
+    [("out.mean(), share.item()", False), ("out.mean(), number", False), ("out.mean(), share", True)],
+    ids=["beside another", "of a variable", "none"],
+)
+def test_a_sum_stays_on_the_host_beside_a_call_that_returns_a_number_that_it_reads(
+    returned: str, is_fixed: bool
+) -> None:
+    helper = (
+        "\n\ndef judged(out, y):\n    share = (out.argmax(1) == y).float().mean()\n    number = share.cpu().item()\n"
+    )
+    helper = helper if "number" in returned else helper.replace("    number = share.cpu().item()\n", "")
+    code = training("total += loss.item()\nmean, share = judged(out, y)", "total = 0.0", "return total")
+    code += f"{helper}    return {returned}\n"
+    assert (".double()" in fixed(code, "SYNC01")) is is_fixed

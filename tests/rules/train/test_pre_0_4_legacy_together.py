@@ -236,3 +236,10 @@ class Average:
             self.shadow[name].data = 0.1 * param.data + 0.9 * self.shadow[name].data
 """
     assert ("detach" in fixed(code, "TRAIN10")) is is_fixed
+
+
+@pytest.mark.parametrize(("between", "after"), [("x = handed\n", "x.detach()"), ("", "x")])
+def test_the_same_line_is_written_the_same_in_a_function(between: str, after: str) -> None:
+    line = "shown.append(x.data.cpu().numpy())\n"
+    code = f"def f(shown, handed):\n    x = torch.zeros(2)\n    {line}{between and '    '}{between}    {line}"
+    assert changed(code).count(f"shown.append({after}.cpu()") == 2
