@@ -15,21 +15,21 @@ from torchlint.rule import NoFixError
 
 if TYPE_CHECKING:
     from torchlint.analyses.data_attribute.reads import DataRead
-    from torchlint.semantics.entities import Class, Function
+    from torchlint.semantics.entities import Function
     from torchlint.semantics.model import Model
 
 
 @dataclass
 class Together:
     """Every `.data` of a file by where it stands. `reads` are those that a fix may change, `kept` the tensors of a
-    function, or of a class, of which one is none of them."""
+    function of which one is none of them."""
 
     reads: dict[cst.CSTNode, DataRead]
     in_statement: dict[cst.CSTNode, list[cst.Attribute]] = field(default_factory=lambda: defaultdict(list))
     in_words: dict[tuple[Function, str], list[cst.Attribute]] = field(default_factory=lambda: defaultdict(list))
     row_of: dict[cst.CSTNode, list[cst.CSTNode]] = field(default_factory=dict)
     mixed_rows: set[cst.CSTNode] = field(default_factory=set)
-    kept: set[tuple[Function | Class, str]] = field(default_factory=set)
+    kept: set[tuple[Function, str]] = field(default_factory=set)
 
 
 def together(model: Model) -> Together:
@@ -38,8 +38,7 @@ def together(model: Model) -> Together:
     for node in model.nodes_of(cst.Attribute):
         if isinstance(node, cst.Attribute) and node.attr.value == "data":
             if node not in found.reads:
-                function = model.function(node)
-                found.kept |= {(where, model.code(node)) for where in (function, function.cls) if where is not None}
+                found.kept.add((model.function(node), model.code(node)))
             statement = model.small_statement(node)
             if statement is not None and (body := model.parent(model.statement(statement))) is not None:
                 found.in_statement[statement].append(node)
@@ -89,8 +88,6 @@ def reads_beside(read: DataRead, model: Model) -> list[DataRead]:
     for each in (read.node, *beside):
         if not function.is_module and (function, model.code(each)) in found.kept:
             raise NoFixError(f"the function writes to `{model.code(each)}`, and two idioms for it help nobody")
-        if function.cls is not None and (function.cls, model.code(each)) in found.kept:
-            raise NoFixError(f"a method beside it has to keep `{model.code(each)}`, and two idioms for it help nobody")
     return [found.reads[node] for node in beside]
 
 
