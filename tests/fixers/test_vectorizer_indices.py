@@ -141,3 +141,8 @@ def test_sums_in_the_tests_of_two_branches_are_not_of_one_statement() -> None:
     assert new.count("s.sum(0") == 2, new
     both = module("out = sum(s) * sum(given(s))\n")
     assert fixed(both, *RULES) == both
+
+
+def test_an_index_goes_where_the_rows_are_and_not_where_their_places_are() -> None:
+    body = "at = torch.arange(p)\nout = torch.zeros(n)\nfor i in range(n):\n    out[i] = (s[at] > i).sum()\n"
+    assert "device=s.device" in fixed(module(body), *RULES)
