@@ -144,5 +144,8 @@ def test_sums_in_the_tests_of_two_branches_are_not_of_one_statement() -> None:
 
 
 def test_an_index_goes_where_the_rows_are_and_not_where_their_places_are() -> None:
-    body = "at = torch.arange(p)\nout = torch.zeros(n)\nfor i in range(n):\n    out[i] = (s[at] > i).sum()\n"
-    assert "device=s.device" in fixed(module(body), *RULES)
+    made = "at = torch.randperm(n)\nout = torch.zeros(n, p)\n"
+    code = module(f"{made}for i in range(n):\n    out[i] = y[at[i]] > i\n")
+    new = fixed(code, *RULES)
+    assert "y[at] > torch.arange(n, device=y.device)" in new, new
+    assert disagreement(kinds.Generated(code, SHAPES), new, CASES[FLOATS]) is None
