@@ -147,5 +147,5 @@ def test_an_index_goes_where_the_rows_are_and_not_where_their_places_are() -> No
     made = "at = torch.randperm(n)\nout = torch.zeros(n, p)\n"
     code = module(f"{made}for i in range(n):\n    out[i] = y[at[i]] > i\n")
     new = fixed(code, *RULES)
-    assert "y[at] > torch.arange(n, device=y.device)" in new, new
+    assert "y[at[:n]] > torch.arange(n, device=y.device)" in new, new
     assert disagreement(kinds.Generated(code, SHAPES), new, CASES[FLOATS]) is None
