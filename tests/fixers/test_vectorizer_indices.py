@@ -105,3 +105,47 @@ def test_a_list_of_integers_picks_rows_as_it_is(made: str) -> None:
         pytest.skip("what the list holds is not known")
     assert "out[:] = x[picked]" in new, new
     assert disagreement(kinds.Generated(code, SHAPES), new) is None
+
+
+def test_a_choice_by_the_index_is_made_for_all_rows() -> None:
+    body = """\
+out = torch.zeros(n, p)
+for i in range(n):
+    for j in range(p):
+        out[i][j] = math.sin(i / 100 ** (j / p)) if j % 2 == 0 else math.cos(i / 100 ** ((j - 1) / p))
+"""
+    code = module(body).replace("import torch\n", "import math\n\nimport torch\n", 1)
+    new = fixed(code, *RULES)
+    assert "torch.where(torch.arange(p) % 2 == 0," in new, new
+    assert disagreement(kinds.Generated(code, SHAPES), new, CASES[FLOATS]) is None
+
+
+def test_rows_that_are_only_counted_need_be_no_tensors() -> None:
+    body = "labels = [1, 2] * n\nout = torch.zeros(2 * n, p)\nfor k, _ in enumerate(labels):\n    out[k] = k\n"
+    code = module(body)
+    new = fixed(code, *RULES)
+    assert "torch.arange(len(labels)" in new, new
+    assert disagreement(kinds.Generated(code, SHAPES), new, CASES[FLOATS]) is None
+
+
+def test_a_temporary_with_an_annotation_is_one_for_all_rows() -> None:
+    code = module("out = torch.zeros(n)\nfor i in range(n):\n    row: torch.Tensor = x[i]\n    out[i] = row.sum()\n")
+    new = fixed(code, *RULES)
+    assert "for " not in new.split("def f")[1]
+    assert disagreement(kinds.Generated(code, SHAPES), new, CASES[FLOATS]) is None
+
+
+def test_sums_in_the_tests_of_two_branches_are_not_of_one_statement() -> None:
+    tests = "if sum(s) > 0:\n    out = out + 1\nif sum(s) > 3:\n    out = out + 1\n"
+    new = fixed(module(f"out = x * 1\n{tests}"), *RULES)
+    assert new.count("s.sum(0") == 2, new
+    both = module("out = sum(s) * sum(given(s))\n")
+    assert fixed(both, *RULES) == both
+
+
+def test_an_index_goes_where_the_rows_are_and_not_where_their_places_are() -> None:
+    made = "at = torch.randperm(n)\nout = torch.zeros(n, p)\n"
+    code = module(f"{made}for i in range(n):\n    out[i] = y[at[i]] > i\n")
+    new = fixed(code, *RULES)
+    assert "y[at[:n]] > torch.arange(n, device=y.device)" in new, new
+    assert disagreement(kinds.Generated(code, SHAPES), new, CASES[FLOATS]) is None

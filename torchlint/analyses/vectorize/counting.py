@@ -248,5 +248,9 @@ def _named(lifter: Lifter, tensor: Lifted) -> str | None:
         return None
     if tensor.text.isidentifier():
         return tensor.text
-    names = (name for name in lifter.tensor_names if re.search(rf"(?<![\w.]){re.escape(name)}(?!\w)", tensor.text))
-    return next(names, None)
+    found = {
+        name: match.start()
+        for name in lifter.tensor_names
+        if (match := re.search(rf"(?<![\w.]){re.escape(name)}(?!\w)", tensor.text)) is not None
+    }
+    return min(found, key=found.__getitem__, default=None)  # places of rows, which may be elsewhere, come behind
