@@ -44,6 +44,17 @@ def test_an_index_is_reckoned_with_for_all_rows(name: str, kind: str) -> None:
     assert disagreement(loop, new, CASES[kind]) is None
 
 
+@pytest.mark.parametrize(
+    "made", ["torch.zeros(n, dtype=torch.uint8)", "torch.zeros(n, dtype=torch.half)", "x.new_zeros(n)"]
+)
+def test_a_dtype_that_may_be_too_small_for_the_index_is_no_safe_fix(made: str) -> None:
+    code = f"import torch\n\n\ndef f(x: torch.Tensor, n: int):\n    out = {made}\n    for i in range(n):\n        out[i] = i\n    return out\n"
+    assert fixed(code, *RULES, unsafe=False) == code
+    assert "torch.arange" in fixed(code, *RULES)
+    wide = code.replace(made, "torch.zeros(n)")
+    assert "torch.arange" in fixed(wide, *RULES, unsafe=False)
+
+
 @pytest.mark.parametrize("count", [3, 1, 0, -2])
 def test_a_count_below_nothing_is_none(count: int) -> None:
     code = """\
