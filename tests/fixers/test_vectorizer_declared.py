@@ -30,6 +30,10 @@ OTHERS = {
     "made a list": "    if not isinstance(x, torch.Tensor):\n        x = list(x)\n",
     "something else on one way": "    x = torch.ones(n, 3)\n    if n > 3:\n        x = given(x)\n",
     "a list of parts": '    x = given(x).split(" ")\n',
+    "moved if it is one": "    if isinstance(x, torch.Tensor):\n        x.detach()\n",
+    "moved if it is one, in one line": "    y = x.detach() if torch.is_tensor(x) else None\n",
+    "moved behind a question": '    y = hasattr(x, "detach") and x.detach()\n',
+    "moved where that may fail": "    try:\n        x.cuda()\n    except AttributeError:\n        pass\n",
     "a number that grows": "    x = 2\n    x *= given(x)\n",
 }
 

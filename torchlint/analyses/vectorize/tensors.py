@@ -321,7 +321,8 @@ class Tensors:
             found = named is not None and len(named.writes) == 1 and bool(named.methods & _TENSOR_ONLY)
         else:
             return False
-        return found and not are_alternatives(self._model, above, place)
+        is_elsewhere = are_alternatives(self._model, above, place) or declared.hangs_on_kind(self._model, read, place)
+        return found and not is_elsewhere
 
     def _of_stored(self, node: cst.Attribute | cst.Subscript, key: str, place: cst.CSTNode, depth: int) -> Facts:
         """Of an attribute or an entry: what a statement before puts there, or every method of the class."""
