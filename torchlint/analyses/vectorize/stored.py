@@ -94,7 +94,7 @@ def other_names(model: Model, root: cst.CSTNode, key: str) -> Iterator[str]:
         above = model.parent(node)
         is_part = isinstance(above, (cst.Attribute, cst.Subscript)) and above.value is node and is_stored(above)
         name = code(node)
-        if is_part and isinstance(model.parent(above), cst.Call) and key.startswith(f"{name}["):
+        if is_part and above is not None and _is_called(model, above) and key.startswith(f"{name}["):
             is_part = False  # `x.get("key")`, a method of the dict
         if is_part or (isinstance(above, cst.Attribute) and above.attr is node):
             continue
@@ -102,6 +102,11 @@ def other_names(model: Model, root: cst.CSTNode, key: str) -> Iterator[str]:
             continue
         if name != key and (key.startswith((f"{name}.", f"{name}[")) or name.startswith((f"{key}.", f"{key}["))):
             yield name
+
+
+def _is_called(model: Model, node: cst.CSTNode) -> bool:
+    call = model.parent(node)
+    return isinstance(call, cst.Call) and call.func is node
 
 
 def is_computed(model: Model, node: cst.CSTNode) -> bool:
