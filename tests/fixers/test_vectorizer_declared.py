@@ -67,3 +67,22 @@ class Twice(torch.autograd.Function):
         return torch.stack(rows)
 """
     assert (fixed(code, *RULES) != code) == is_rewritten
+
+
+@pytest.mark.parametrize(
+    ("value", "is_rewritten"), [("x[i] * 2", True), ("x[i, 0] * 2", False), ("x[i, 0].exp() * 2", True)]
+)
+def test_an_array_of_numpy_has_no_rows_to_fill_a_tensor_with_but_numbers(value: str, *, is_rewritten: bool) -> None:
+    loop = LOOP.replace("x[i].sum() * 2", value).replace("zeros(n)", "zeros(n, m)")
+    code = f"{HEAD}    n, m = x.shape\n{loop}"
+    assert ("for " not in fixed(code, *RULES).split("def f")[1]) is is_rewritten
+
+
+@pytest.mark.parametrize("name", ["x", "rows"])
+def test_an_object_of_a_class_of_the_file_is_no_tensor_for_its_size(name: str) -> None:
+    sized = "class Sized:\n    def size(self, dim):\n        return 2\n"
+    loop = LOOP.replace("(n)", "(x.size(0))").replace(".sum()", "").replace("x", name)
+    made = f"{HEAD}    {name} = given(x)\n{loop}"
+    assert "for " not in fixed(made, *RULES).split("def f")[1]
+    code = made.replace("given(x)", "Sized()").replace("def f", f"{sized}\n\ndef f")
+    assert fixed(code, *RULES) == code
