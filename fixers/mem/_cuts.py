@@ -301,8 +301,9 @@ def _cut_of(tensor: cst.CSTNode, model: Model) -> cst.Call | cst.Attribute | Non
         case cst.Attribute(attr=cst.Name(value="detach")), cst.Call(args=[]):
             return call
         case cst.Attribute(attr=cst.Name(value="data")), _ if attribute not in model.once(_reads_of_numbers):
-            is_field = isinstance(tensor, cst.Attribute)  # which may be any object that has `data`
-            return attribute if not is_field or attribute in model.once(_reads_of_tensors) else None
+            is_told = isinstance(tensor, cst.Name) and model.value(tensor).kind is Kind.TENSOR
+            is_tensor = is_told or isinstance(tensor, cst.Call)  # anything else may be an object that has `data`
+            return attribute if is_tensor or attribute in model.once(_reads_of_tensors) else None
     return None
 
 

@@ -30,6 +30,10 @@ OTHERS = {
     "made a list": "    if not isinstance(x, torch.Tensor):\n        x = list(x)\n",
     "something else on one way": "    x = torch.ones(n, 3)\n    if n > 3:\n        x = given(x)\n",
     "a list of parts": '    x = given(x).split(" ")\n',
+    "moved if it is one": "    if isinstance(x, torch.Tensor):\n        x.detach()\n",
+    "moved if it is one, in one line": "    y = x.detach() if torch.is_tensor(x) else None\n",
+    "moved behind a question": '    y = hasattr(x, "detach") and x.detach()\n',
+    "moved where that may fail": "    try:\n        x.cuda()\n    except AttributeError:\n        pass\n",
     "a number that grows": "    x = 2\n    x *= given(x)\n",
 }
 
@@ -63,3 +67,39 @@ class Twice(torch.autograd.Function):
         return torch.stack(rows)
 """
     assert (fixed(code, *RULES) != code) == is_rewritten
+
+
+@pytest.mark.parametrize(
+    ("value", "is_rewritten"), [("x[i] * 2", True), ("x[i, 0] * 2", False), ("x[i, 0].exp() * 2", True)]
+)
+def test_an_array_of_numpy_has_no_rows_to_fill_a_tensor_with_but_numbers(value: str, *, is_rewritten: bool) -> None:
+    loop = LOOP.replace("x[i].sum() * 2", value).replace("zeros(n)", "zeros(n, m)")
+    code = f"{HEAD}    n, m = x.shape\n{loop}"
+    assert ("for " not in fixed(code, *RULES).split("def f")[1]) is is_rewritten
+
+
+def test_an_object_of_a_class_of_the_file_is_no_tensor_for_its_size() -> None:
+    code = """\
+import torch
+
+
+class Doubled:
+    def __init__(self, rows):
+        self.rows = rows
+
+    def __getitem__(self, i):
+        return self.rows[i] * 2
+
+    def size(self, dim):
+        return self.rows.size(dim)
+
+
+def f(x: torch.Tensor):
+    doubled = Doubled(x)
+    out = torch.zeros(doubled.size(0))
+    for i in range(doubled.size(0)):
+        out[i] = doubled[i] * 2
+    return out
+"""
+    assert fixed(code, *RULES) == code
+    assert "for " not in fixed(code.replace("Doubled(x)", "x * 2"), *RULES)

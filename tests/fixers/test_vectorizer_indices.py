@@ -44,6 +44,36 @@ def test_an_index_is_reckoned_with_for_all_rows(name: str, kind: str) -> None:
     assert disagreement(loop, new, CASES[kind]) is None
 
 
+@pytest.mark.parametrize(
+    "made", ["torch.zeros(n, dtype=torch.uint8)", "torch.zeros(n, dtype=torch.half)", "x.new_zeros(n)"]
+)
+def test_a_dtype_that_may_be_too_small_for_the_index_is_no_safe_fix(made: str) -> None:
+    loop = "    for i in range(n):\n        out[i] = i\n"
+    code = f"import torch\n\n\ndef f(x: torch.Tensor, n: int):\n    out = {made}\n{loop}    return out\n"
+    assert fixed(code, *RULES, unsafe=False) == code
+    assert "torch.arange" in fixed(code, *RULES)
+    wide = code.replace(made, "torch.zeros(n)")
+    assert "torch.arange" in fixed(wide, *RULES, unsafe=False)
+
+
+def test_what_may_choose_as_a_mask_does_is_no_safe_fix() -> None:
+    code = """\
+import torch
+
+
+def f(labels: torch.Tensor):
+    (n,) = labels.shape
+    out = torch.zeros(9)
+    for i in range(n):
+        out[labels[i]] = 1
+    return out
+"""
+    assert fixed(code, *RULES, unsafe=False) == code
+    assert "out[labels.long()] = 1" in fixed(code, *RULES)
+    whole = code.replace("    (n,)", "    labels = labels.long()\n    (n,)")
+    assert "out[labels] = 1" in fixed(whole, *RULES, unsafe=False)
+
+
 @pytest.mark.parametrize("count", [3, 1, 0, -2])
 def test_a_count_below_nothing_is_none(count: int) -> None:
     code = """\

@@ -83,6 +83,32 @@ def test_another_module_keeps_its_loop(made: str) -> None:
     assert fixed(code, *RULES) == code
 
 
+@pytest.mark.parametrize(
+    "line",
+    [
+        "self.head.append(nn.Softmax(0))",
+        "self.head.add_module('last', nn.Softmax(0))",
+        "self.head.last = nn.Softmax(0)",
+        "self.head[1] = nn.Softmax(0)",
+        "setattr(self, 'head', nn.Softmax(0))",
+        "self.head[0].register_forward_hook(print)",
+        "nn.utils.parametrizations.spectral_norm(self.head[0])",
+    ],
+)
+def test_a_module_that_is_altered_later_keeps_its_loop(line: str) -> None:
+    made = f"nn.Sequential(nn.Linear(4, 2), nn.Tanh())\n        {line}"
+    code = NET.format(made=made, row="h[:, t, :]")
+    assert fixed(code, *RULES) == code
+
+
+def test_a_module_that_another_object_is_given_in_its_place_keeps_its_loop() -> None:
+    code = NET.format(made="nn.Linear(4, 2)", row="h[:, t, :]")
+    altered = f"{code}\n\nnet = Net()\nnet.head = nn.Softmax(0)\n"
+    assert fixed(altered, *RULES) == altered
+    parameters = f"{code}\n\nnet = Net()\nnet.head.weight.data[0] = 1\nnet.head.bias.requires_grad = False\n"
+    assert "self.head(h)" in fixed(parameters, *RULES)
+
+
 def test_the_axis_stays_in_front_where_it_may_be_the_last() -> None:
     code = NET.format(made="nn.Linear(4, 2)", row="h[:, t]").replace("h, _ = self.rnn(x)", "h = x.relu()")
     assert "self.head(h.movedim(1, 0)).movedim(0, 1)" in fixed(code, *RULES)

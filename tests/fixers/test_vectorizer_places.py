@@ -44,6 +44,22 @@ KEPT = {
         "held = Held()\nheld.out = torch.zeros(n + 1)\nbeyond = held.out[1:]",
         "held.out[i] = x[i].sum() + beyond[i]",
     ),
+    "a copy of the dict has it, too": (
+        'kept = {"out": torch.zeros(n)}\nsame = dict(kept)',
+        'kept["out"][i] = x[i].sum() + same["out"].sum()',
+    ),
+    "the dict has given it before": (
+        'kept = {"out": torch.zeros(n)}\nsame = kept.get("out")',
+        'kept["out"][i] = x[i].sum() + same.sum()',
+    ),
+    "the dict gives it in the loop": (
+        'kept = {"out": torch.zeros(n)}',
+        'kept["out"][i] = x[i].sum() + kept.get("out").sum()',
+    ),
+    "another name of the object has given it a name": (
+        "held = Held()\nsame = held\nheld.out = torch.zeros(n)\nview = same.out.view(-1)",
+        "held.out[i] = x[i].sum() + view.sum()",
+    ),
     "another row": ("held = Held()\nheld.out = torch.zeros(n + 1)", "held.out[i + 1] = x[i].sum() + held.out[i]"),
     "a part of it": ("held = Held()\nheld.out = torch.zeros(n, p)", "held.out[i] = x[i] + held.out.T[0, 0]"),
     "what it is the data of": ("held = Held()\nheld.out = x.clone()", "held.out.data[i] = held.out[0] + x[i]"),

@@ -260,9 +260,17 @@ def test_what_a_function_makes_of_a_result_has_no_graph_either(shown: str, is_cu
         ("for x, y in val_loader", "y.to(x.device).data", "y.to(x.device)"),
         ("for x, y in enumerate(dev_iter)", "y.label.cpu().data.numpy()", "y.label.cpu().numpy()"),
         ("for x, y in enumerate(dev_iter)", "y.kept.data", "y.kept.data"),
+        ("for x, y in enumerate(dev_iter)", 'y.data["k"].cpu()', 'y.data["k"].cpu()'),
         ("for x, y in handed", "y.cuda().detach()", "y.cuda().detach()"),
     ],
-    ids=["a part", "moved", "a field", "a field of what may be no tensor", "of what is no data for all that is known"],
+    ids=[
+        "a part",
+        "moved",
+        "a field",
+        "a field of what may be no tensor",
+        "a field of that name",
+        "of what is no data for all that is known",
+    ],
 )
 def test_a_batch_is_not_cut_off_where_nothing_is_recorded(head: str, read: str, left: str) -> None:
     code = f"{SETUP}def judge(net: nn.Module, val_loader, dev_iter, handed, seen):\n    net.eval()\n    {head}:\n"

@@ -307,6 +307,8 @@ class Body:
         if lifted.counts:
             listed = lifter.mask is not None or bool(reading.picked)
             lifted = counting.filled(lifter, lifted, name, sign, listed=listed)
+        if lifted.axes and not lifted.tensor and not lifted.rank.known:
+            raise RefusedError(f"`{lifter.code(value)}` may be a number of numpy, of which one by one is taken")
         if reading.scattered:
             self._scatter(name, reading, lifted, sign, statement)
             return

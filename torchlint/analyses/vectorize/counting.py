@@ -37,6 +37,7 @@ if TYPE_CHECKING:
 
 _DEVICE = "\0"  # where the device is to be named
 _DOUBLE = DType("torch.float64", "float")
+_WIDE = ("default", "torch.float32", "torch.float64", "torch.bfloat16", "int64", "bool")  # hold any index
 _MOVING = re.compile(r"\.(to|cuda|cpu|type_as)\(")
 _WHOLE = ("+", "-", "*", "//", "%")
 _LISTED = re.compile(rf"[\w.]*\btensor\(([^()]*), dtype=torch\.int64{_DEVICE}\)")
@@ -221,7 +222,10 @@ def filled(lifter: Lifter, value: Lifted, name: str, sign: str, *, listed: bool)
     whole = value.dtype == INT64
     if sign != "=" and not (whole or sink.dtype.inexact):
         raise refused(spelled([value]))
-    tensor = value.but(tensor=True, counts=False, exact=value.exact and sign == "=")
+    if sink.dtype.token not in _WIDE:
+        lifter.cautions.add(f"a number too large for the dtype of `{name}` raises no error")
+    exact = value.exact and sign == "=" and sink.dtype.token in _WIDE
+    tensor = value.but(tensor=True, counts=False, exact=exact)
     if whole and not listed:
         return tensor.but(text=_on(value.text, f"{name}.device"))
     on_host = tensor.but(text=_on(value.text, ""))

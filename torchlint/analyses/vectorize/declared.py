@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from itertools import takewhile
 from typing import TYPE_CHECKING
 
 import libcst as cst
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
 
 _ANNOTATION = re.compile(r"[\"']?((\w+\.)*\w*Tensor|\w+\[(\w+\.)*Tensor, .*\])[\"']?")
 _LEAVING = (cst.Return, cst.Raise)
+_ASKING = ("builtins.isinstance", "builtins.hasattr", "builtins.type", "torch.is_tensor")
 
 
 def is_annotated(model: Model, write: Write) -> bool:
@@ -60,6 +62,20 @@ def is_asserted(model: Model, reaching: Reaching, binding: Binding, place: cst.C
         small = model.small_statement(call)
         if isinstance(small, cst.Assert) and small.test is call:
             return len(binding.writes) == 1
+    return False
+
+
+def hangs_on_kind(model: Model, read: cst.CSTNode, place: cst.CSTNode) -> bool:
+    """Whether a use says nothing of a variable at a place: the program has asked what it is, or minds an error."""
+    around, name = set(model.ancestors(place)), text(read).strip()
+    for node in takewhile(lambda above: above not in around, model.ancestors(read)):
+        if isinstance(node, cst.Try):
+            return True
+        tests = [node.test] if isinstance(node, (cst.If, cst.IfExp)) else []
+        tests += [node.left] if isinstance(node, cst.BooleanOperation) else []
+        asked = (part for test in tests for part in walk(test) if isinstance(part, cst.Call) and part.args)
+        if any(model.qualified(call.func) in _ASKING and is_name(call.args[0].value, name) for call in asked):
+            return True
     return False
 
 

@@ -270,7 +270,8 @@ def _indices(lifter: Lifter, value: cst.BaseExpression) -> Lifted:
         raise RefusedError(f"`{lifter.code(value)}` is not known to hold indices")
     if picked.dtype.token in ("int64", "torch.int32"):
         return picked
-    return picked.but(text=f"{picked.atom}.long()", level=ATOM)
+    lifter.cautions.add("bytes and truth values are taken for places")
+    return picked.but(text=f"{picked.atom}.long()", level=ATOM, exact=False)
 
 
 def covered(lifter: Lifter, axis: Axis, shift: int, dimension: Dimension | None) -> str:

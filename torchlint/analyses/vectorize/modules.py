@@ -3,6 +3,8 @@ dimension in front."""
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import libcst as cst
@@ -13,6 +15,7 @@ from torchlint.word_set import word_set
 
 if TYPE_CHECKING:
     from torchlint.analyses.vectorize.lifting import Lifter
+    from torchlint.semantics.model import Model
 
 # Each element of the result depends on one element.
 _POINTWISE = word_set(
@@ -22,6 +25,9 @@ _POINTWISE = word_set(
     """
 )
 _LAST = word_set("Linear LayerNorm")
+_HOOKING = re.compile(r"register_\w*hook|spectral_norm|\bsetattr\(")
+_EXTENDING = word_set("append extend insert add_module register_module")
+_OF_PARAMETERS = word_set("weight bias data grad requires_grad training")
 
 
 def applied(lifter: Lifter, node: cst.Call) -> Lifted | None:
@@ -60,7 +66,41 @@ def _made(lifter: Lifter, function: cst.BaseExpression) -> cst.Call | None:
     if value.kind is not Kind.MODULE or value.optional or len(value.origins) != 1:
         return None
     (made,) = value.origins
-    return made if isinstance(made, cst.Call) else None
+    return made if isinstance(made, cst.Call) and not _is_altered(lifter.model, function) else None
+
+
+def _is_altered(model: Model, function: cst.BaseExpression) -> bool:
+    """Whether a file puts something else in the place of a module or of a part of it, or hooks into its calls."""
+    if _HOOKING.search(model.source.text):
+        return True
+    name, own = _name(function), model.binding(function)
+
+    def is_it(node: cst.BaseExpression) -> bool:
+        return _name(node) == name and model.binding(node) in (own, None)
+
+    for target in model.nodes_of(cst.AssignTarget):
+        assert isinstance(target, cst.AssignTarget)
+        first, *inner = _chain(target.target)
+        if isinstance(first, cst.Attribute) and is_it(first) and model.binding(first) is None:
+            return True
+        if any(map(is_it, inner)) and not any(_name(part) in _OF_PARAMETERS for part in (first, *inner)):
+            return True
+    extended = (call.receiver for call in model.calls if call.method in _EXTENDING)
+    return any(is_it(part) for receiver in extended if receiver is not None for part in _chain(receiver))
+
+
+def _chain(node: cst.BaseExpression) -> Iterator[cst.BaseExpression]:
+    """`self.net[0].act`, `self.net[0]`, `self.net` and `self`"""
+    yield node
+    while isinstance(node, (cst.Attribute, cst.Subscript)):
+        node = node.value
+        yield node
+
+
+def _name(node: cst.BaseExpression) -> str | None:
+    if isinstance(node, cst.Attribute):
+        return node.attr.value
+    return node.value if isinstance(node, cst.Name) else None
 
 
 def _parts(lifter: Lifter, made: cst.Call, *, first: bool = True) -> frozenset[str] | None:

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from torchlint.analyses.vectorize.lifting import Lifter
 
 _LOOPS = (cst.For, cst.While)
+_LINK = re.compile(r"\.\w+|\[[^\]]*\]")
 _PLACE = re.compile(r"[A-Za-z_]\w*(?:\.\w+|\[[\"'][^\"']*[\"']\])+")
 
 
@@ -80,7 +81,8 @@ def check_memory(lifter: Lifter, reaching: Reaching) -> None:
 def _may_lead_to(lifter: Lifter, name: str, other: str) -> bool:
     """Whether an expression may be what is kept under a name, although nothing else has been put there since."""
     computed = (node for node in lifter.read if lifter.code(node) in other and stored.is_computed(lifter.model, node))
-    return any(stored.names_alike(name, part) for part in _PLACE.findall(other)) or any(computed)
+    places = (place[: link.end()] for place in _PLACE.findall(other) for link in _LINK.finditer(place))
+    return any(stored.names_alike(name, place) for place in places) or any(computed)
 
 
 def is_fresh(lifter: Lifter, reaching: Reaching, name: cst.BaseExpression) -> bool:
@@ -92,9 +94,10 @@ def is_fresh(lifter: Lifter, reaching: Reaching, name: cst.BaseExpression) -> bo
         return False
     if not isinstance(name, cst.Name):
         made, held = stored.made_before(model, name, lifter.place), lifter.code(name)
-        since = made.since if made is not None else ()
-        uses = (use for statement in since for use in stored.mentions(statement, held))
-        return made is not None and all(_is_harmless(lifter, use) for use in uses)
+        if made is None or any(name for statement in made.since for name in stored.other_names(model, statement, held)):
+            return False
+        uses = (use for statement in made.since for use in stored.mentions(statement, held))
+        return all(_is_harmless(lifter, use) for use in uses)
     binding = model.binding(name)
     write = reaching.reaching(binding, lifter.place) if binding is not None else None
     if binding is None or write is None or binding.shared or write.kind != "assign" or write.unpacked:

@@ -86,20 +86,27 @@ def indices_of(model: Model, root: cst.CSTNode) -> frozenset[str]:
     return frozenset(found)
 
 
-def other_names(model: Model, root: cst.For, key: str) -> Iterator[str]:
-    """What a loop mentions that a tensor may be reached by beside its own name: what holds it, and parts of it."""
+def other_names(model: Model, root: cst.CSTNode, key: str) -> Iterator[str]:
+    """What a statement mentions that a tensor may be reached by beside its own name: what holds it, and parts of it."""
     for node in walk(root):
         if not isinstance(node, (cst.Name, cst.Attribute, cst.Subscript)) or not is_stored(node):
             continue
         above = model.parent(node)
         is_part = isinstance(above, (cst.Attribute, cst.Subscript)) and above.value is node and is_stored(above)
+        name = code(node)
+        if is_part and above is not None and _is_called(model, above) and key.startswith(f"{name}["):
+            is_part = False  # `x.get("key")`, a method of the dict
         if is_part or (isinstance(above, cst.Attribute) and above.attr is node):
             continue
-        name = code(node)
         if isinstance(node, cst.Attribute) and node.attr.value in METADATA:
             continue
         if name != key and (key.startswith((f"{name}.", f"{name}[")) or name.startswith((f"{key}.", f"{key}["))):
             yield name
+
+
+def _is_called(model: Model, node: cst.CSTNode) -> bool:
+    call = model.parent(node)
+    return isinstance(call, cst.Call) and call.func is node
 
 
 def is_computed(model: Model, node: cst.CSTNode) -> bool:
@@ -165,8 +172,9 @@ def _only_value(statement: cst.CSTNode, node: cst.BaseExpression, name: str) -> 
 
 
 def mentions(statement: cst.CSTNode, held: str) -> Iterator[cst.CSTNode]:
-    """The places of a statement where what is kept under a name is mentioned."""
-    return (part for part in walk(statement) if isinstance(part, (cst.Attribute, cst.Subscript)) and code(part) == held)
+    """The places of a statement where what is kept under a name is mentioned, or may be under a name like it."""
+    places = (part for part in walk(statement) if isinstance(part, (cst.Attribute, cst.Subscript)))
+    return (part for part in places if code(part) == held or names_alike(held, code(part)))
 
 
 @once_for_each

@@ -107,7 +107,7 @@ class Tensors:
     def measured(self, node: cst.BaseExpression, place: cst.CSTNode) -> None:
         """A loop runs to a size of something: lists have none, and arrays of numpy none that is called."""
         found = self.sizes.measured(node)
-        if found is None or not is_stored(found[0]):
+        if found is None or not is_stored(found[0]) or self._model.value(found[0]).kind is Kind.INSTANCE:
             return
         if isinstance(node, cst.Subscript):
             self._arrays.add(self.of(found[0], place).key)
@@ -321,7 +321,8 @@ class Tensors:
             found = named is not None and len(named.writes) == 1 and bool(named.methods & _TENSOR_ONLY)
         else:
             return False
-        return found and not are_alternatives(self._model, above, place)
+        is_elsewhere = are_alternatives(self._model, above, place) or declared.hangs_on_kind(self._model, read, place)
+        return found and not is_elsewhere and self._model.value(read).kind is not Kind.INSTANCE
 
     def _of_stored(self, node: cst.Attribute | cst.Subscript, key: str, place: cst.CSTNode, depth: int) -> Facts:
         """Of an attribute or an entry: what a statement before puts there, or every method of the class."""
