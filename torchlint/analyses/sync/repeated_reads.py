@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
 FORMATTED = "format"
 PLAIN = frozenset({"item", "float"})  # ways to read a number as it is
+_SAME_LINES = 20  # further down, nobody takes two reads for a pair
 _BRANCHING = (cst.BaseComp, cst.CompFor, cst.Lambda, cst.IfExp, cst.BooleanOperation)
 
 
@@ -111,7 +112,7 @@ def another_read_twice(model: Model, again: Again, taken: Container[cst.CSTNode]
     it may be a number already, or be read under a condition."""
     block = list(getattr(model.parent(model.statement(again.first.node)), "body", ()))
     start, end = (model.statement(read.node) for read in (again.first, again.read))
-    lines = block[block.index(start) : block.index(end) + 2] if start in block and end in block else []
+    lines = block[block.index(start) : block.index(end) + 2][:_SAME_LINES] if start in block and end in block else []
     form = _form(again.first.node)
     read: dict[str, cst.Call] = {}
     for node in (node for line in lines if isinstance(line, cst.SimpleStatementLine) for node in walk(line)):

@@ -1,24 +1,65 @@
-"""What a program says outright of a variable: that it is a tensor."""
+"""What a program says outright of a variable, or shows by what it calls on it: that it is a tensor."""
 
 from __future__ import annotations
 
 import re
 from itertools import takewhile
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import libcst as cst
 
+from torchlint.analyses.once import once_for_each
+from torchlint.analyses.vectorize.indexing import cuts
 from torchlint.analyses.vectorize.reaching import Reaching
 from torchlint.semantics.dataflow import text
 from torchlint.semantics.tree import is_name, walk
+from torchlint.semantics.values import Kind
+from torchlint.word_set import word_set
 
 if TYPE_CHECKING:
     from torchlint.semantics.entities import Binding, Write
     from torchlint.semantics.model import Model
 
 _ANNOTATION = re.compile(r"[\"']?((\w+\.)*\w*Tensor|\w+\[(\w+\.)*Tensor, .*\])[\"']?")
+_TENSOR_ONLY = word_set(
+    """
+    size dim unsqueeze detach cuda permute requires_grad_ numel expand type_as new_zeros new_tensor new_ones new_full
+    bmm mm t matmul contiguous long unbind chunk gather scatter_ masked_fill masked_fill_ topk softmax log_softmax
+    sigmoid tanh index_select add_ mul_ sub_ div_ zero_ unsqueeze_ squeeze_
+    """
+)
 _LEAVING = (cst.Return, cst.Raise)
 _ASKING = ("builtins.isinstance", "builtins.hasattr", "builtins.type", "torch.is_tensor")
+
+
+class Use(NamedTuple):
+    """A read of a variable, and the expression or statement around it that takes a tensor; `of_part`: of what
+    `x[:, 1:4]` cuts out of the variable."""
+
+    read: cst.CSTNode
+    where: cst.CSTNode
+    of_part: bool
+
+
+@once_for_each
+def uses_as_tensor(model: Model, binding: Binding) -> tuple[Use, ...]:
+    """Where a method that only tensors have is called on a variable."""
+    uses = (use for read in binding.reads if (use := _use_as_tensor(model, read)) is not None)
+    return tuple(use for use in uses if model.value(use.read).kind is not Kind.INSTANCE)
+
+
+def _use_as_tensor(model: Model, read: cst.CSTNode) -> Use | None:
+    part, above = read, model.parent(read)
+    if isinstance(above, cst.Subscript) and above.value is read and cuts(above):
+        part, above = above, model.parent(above)
+    if isinstance(above, cst.Attribute) and above.value is part:
+        found = isinstance(model.parent(above), cst.Call) and above.attr.value in _TENSOR_ONLY
+    elif part is not read and isinstance(above, cst.Assign) and len(above.targets) == 1:
+        named = model.binding(above.targets[0].target)
+        found = named is not None and len(named.writes) == 1 and bool(named.methods & _TENSOR_ONLY)
+    else:
+        return None
+    return Use(read, above, part is not read) if found else None
 
 
 def is_annotated(model: Model, write: Write) -> bool:

@@ -11,7 +11,6 @@ from torchlint.analyses.conditions import are_alternatives
 from torchlint.analyses.vectorize import declared
 from torchlint.analyses.vectorize.dtypes import DEFAULT, LEGACY, cast, cast_by_to, dtype_argument
 from torchlint.analyses.vectorize.facts import Facts
-from torchlint.analyses.vectorize.indexing import cuts
 from torchlint.analyses.vectorize.reaching import Reaching
 from torchlint.analyses.vectorize.shapes import INT64, SCALAR, Dimension, DType, Rank
 from torchlint.analyses.vectorize.sizes import Sizes, shape_owner
@@ -38,13 +37,6 @@ _SAME_SHAPE = word_set(
 )
 _COPIES = word_set("clone exp log sqrt sigmoid tanh relu abs")
 _RESHAPING = word_set("resize_ squeeze_ unsqueeze_ t_ transpose_ set_ swapaxes_ as_strided_ unflatten_")
-_TENSOR_ONLY = word_set(
-    """
-    size dim unsqueeze detach cuda permute requires_grad_ numel expand type_as new_zeros new_tensor new_ones new_full
-    bmm mm t matmul contiguous long unbind chunk gather scatter_ masked_fill masked_fill_ topk softmax log_softmax
-    sigmoid tanh index_select add_ mul_ sub_ div_ zero_ unsqueeze_ squeeze_
-    """
-)
 _MAKE_INDICES = word_set("randperm randint argsort argmax argmin multinomial")
 _DEPTH = 8
 _OF_CLASS = 5
@@ -306,23 +298,12 @@ class Tensors:
 
     def _has_methods_of_tensors(self, binding: Binding, place: cst.CSTNode) -> bool:
         """What another branch calls says nothing of this one: `if isinstance(x, list): ... else: x.cpu()`"""
-        return any(self._has_one_of_them(read, place) for read in binding.reads)
-
-    def _has_one_of_them(self, read: cst.CSTNode, place: cst.CSTNode) -> bool:
-        """Whether a method of tensors is called on a variable or on what `x[:, 1:4]` cuts out of it."""
-        part, above = read, self._model.parent(read)
-        if self._loop is not None and isinstance(above, cst.Subscript) and above.value is read and cuts(above):
-            part, above = above, self._model.parent(above)
-        if isinstance(above, cst.Attribute) and above.value is part:
-            is_called = isinstance(self._model.parent(above), cst.Call)
-            found = is_called and above.attr.value in _TENSOR_ONLY
-        elif part is not read and isinstance(above, cst.Assign) and len(above.targets) == 1:
-            named = self._model.binding(above.targets[0].target)
-            found = named is not None and len(named.writes) == 1 and bool(named.methods & _TENSOR_ONLY)
-        else:
-            return False
-        is_elsewhere = are_alternatives(self._model, above, place) or declared.hangs_on_kind(self._model, read, place)
-        return found and not is_elsewhere and self._model.value(read).kind is not Kind.INSTANCE
+        return any(
+            (self._loop is not None or not use.of_part)
+            and not are_alternatives(self._model, use.where, place)
+            and not declared.hangs_on_kind(self._model, use.read, place)
+            for use in declared.uses_as_tensor(self._model, binding)
+        )
 
     def _of_stored(self, node: cst.Attribute | cst.Subscript, key: str, place: cst.CSTNode, depth: int) -> Facts:
         """Of an attribute or an entry: what a statement before puts there, or every method of the class."""
