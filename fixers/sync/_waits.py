@@ -50,7 +50,7 @@ def waits_beside(model: Model, step: Step, moved: Collection[cst.CSTNode]) -> bo
             _returns_number_read(call, step, moved, model)
             if call.target is not None
             else _reads_elsewhere(call, step, model)
-            for call in model.calls
+            for call in (step.loop.calls if step.loop is not None else model.calls)
             if not _is_in(call.node, moved, model) and step_of(model, call.node) == step
         )
     )

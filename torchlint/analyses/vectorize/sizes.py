@@ -139,7 +139,7 @@ def _assigned(model: Model) -> set[str]:
     """The names of all attributes that a file assigns."""
     return {
         part.attr.value
-        for target in walk(model.module)
+        for target in model.nodes_of(cst.AssignTarget, cst.AugAssign, cst.AnnAssign)
         if isinstance(target, (cst.AssignTarget, cst.AugAssign, cst.AnnAssign))
         for part in walk(target.target)
         if isinstance(part, cst.Attribute)
