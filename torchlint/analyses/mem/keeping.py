@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import libcst as cst
 
 from torchlint.semantics.dataflow import text
+from torchlint.semantics.parallel_assignment import assigned_pairs
 from torchlint.semantics.tree import arms, walk
 from torchlint.semantics.values import Kind
 
@@ -59,9 +60,9 @@ def _keepings(model: Model) -> Iterator[Keeping]:
                 not _adds_itself(model, node.target)
             ):
                 yield Keeping(_way_of_sum(node.value), node, node.target, node.value)
-            case cst.Assign(targets=[cst.AssignTarget(target=target)]):
-                for each, value in _side_by_side(target, node.value):
-                    yield from _assigned(model, node, each, value)
+            case cst.Assign():
+                for target, value in assigned_pairs(node):
+                    yield from _assigned(model, node, target, value)
 
 
 def _is_container(model: Model, node: cst.Call, holder: cst.BaseExpression, method: str) -> bool:
@@ -81,17 +82,6 @@ def _adds_itself(model: Model, target: cst.BaseExpression) -> bool:
 
 def _way_of_sum(added: cst.BaseExpression) -> Way:
     return Way.APPEND if isinstance(added, (cst.List, cst.ListComp)) else Way.SUM
-
-
-def _side_by_side(
-    target: cst.BaseExpression, value: cst.BaseExpression
-) -> Iterator[tuple[cst.BaseExpression, cst.BaseExpression]]:
-    """Each target with what it gets: the two of `total, n = total + loss, n + 1`."""
-    match target, value:
-        case cst.Tuple(elements=targets), cst.Tuple(elements=values) if len(targets) == len(values):
-            yield from zip((each.value for each in targets), (each.value for each in values), strict=True)
-        case _:
-            yield target, value
 
 
 def _assigned(
