@@ -10,6 +10,7 @@ import libcst as cst
 
 from torchlint.analyses.fate import Fate, fate_of
 from torchlint.analyses.once import once_for_each
+from torchlint.analyses.order import is_before
 from torchlint.analyses.single_tensor import is_graphless
 from torchlint.analyses.variable_wrapper import VARIABLE
 from torchlint.semantics.dataflow import reaches
@@ -64,13 +65,13 @@ def passes_of(model: Model, function: Function) -> list[Call]:
 def goes_on_elsewhere(region: cst.CSTNode, found: Evaluation, model: Model) -> Call | None:
     """A call behind a region that computes on with what the region makes, out of sight, and whose result is cut off
     its graph then: it is a part of the evaluation."""
-    made, end = {*written(region, model)}, model.span(region)[1]
+    made = {*written(region, model)}
     for call in found.forward.function.calls:
-        if model.span(call.node)[0] < end or model.grad_enabled(call.node) is False or call.target is not None:
+        if model.grad_enabled(call.node) is False or call.target is not None:
             continue
         is_known = (call.callee or "").partition(".")[0] in _KNOWN or call.receiver_value.kind is Kind.TENSOR
         given = {model.binding(arg.value) for arg in call.arguments}
-        if not is_known and made & given and _is_cut_off(call.node, model):
+        if not is_known and made & given and is_before(model, region, call.node) and _is_cut_off(call.node, model):
             return call
     return None
 
@@ -109,13 +110,13 @@ def _has_cut(node: cst.CSTNode, model: Model) -> bool:
 
 def made_for_it(region: cst.CSTNode, found: Evaluation, model: Model) -> Call | None:
     """A forward pass above a region, of whose result nothing but the region makes use."""
-    block, start = model.parent(region), model.span(region)[0]
+    block = model.parent(region)
     for call in passes_of(model, found.forward.function):
         line = model.statement(call.node)
         if model.grad_enabled(call.node) is False or model.parent(line) is not block:
             continue
         match model.parent(call.node):
-            case cst.Assign(targets=[cst.AssignTarget(target=cst.Name() as name)]) if model.span(line)[1] <= start:
+            case cst.Assign(targets=[cst.AssignTarget(target=cst.Name() as name)]) if is_before(model, line, region):
                 binding = model.binding(name)
             case _:
                 continue

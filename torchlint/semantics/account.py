@@ -10,6 +10,7 @@ import libcst as cst
 
 from torchlint.rule import Fact
 from torchlint.semantics.entities import Role
+from torchlint.semantics.numbering import Numbering
 from torchlint.semantics.tree import children
 from torchlint.semantics.values import Grad, Kind, Place, Value
 
@@ -193,14 +194,11 @@ def history(model: Model, nodes: Iterable[cst.CSTNode]) -> Iterator[Fact]:
 
 def _origin(model: Model, binding: Binding, node: cst.CSTNode) -> Write | None:
     """The write in the text before the node; of a variable of another function, and in a loop, the last there is."""
-    function, here = model.function(node), model.span(model.statement(node))[0]
+    function, first = model.function(node), model.once(Numbering).first
+    here = first[model.statement(node)]
     writes = [write for write in binding.writes if write.function is function] or binding.writes
-    before = [w for w in writes if w.function is not function or w.kind == "parameter" or _start(model, w) < here]
+    before = [w for w in writes if w.function is not function or w.kind == "parameter" or first[w.target] < here]
     return (before or writes)[-1] if writes else None
-
-
-def _start(model: Model, write: Write) -> int:
-    return model.span(write.target)[0]
 
 
 def _value_of(model: Model, write: Write) -> Value:

@@ -66,8 +66,10 @@ def _switches_off(call: Call) -> bool:
 
 def switches_parameters_off(model: Model, call: Call) -> bool:
     """Whether the function of a call has switched off parameters, of whichever modules, before it gets there."""
-    start, end = model.span(call.function.node)[0], model.span(call.node)[0]
-    return not call.function.is_module and _FREEZING.search(model.source.text[start:end]) is not None
+    source = model.source.text
+    if call.function.is_module or _FREEZING.search(source) is None:
+        return False
+    return _FREEZING.search(source, model.span(call.function.node)[0], model.span(call.node)[0]) is not None
 
 
 def _is_switched_off(model: Model, module: Binding, called: str, seen: tuple[Binding, ...] = ()) -> bool:
