@@ -340,3 +340,18 @@ def test_every_statement_of_a_real_file_can_be_rewritten(operation: Any, newline
 )
 def test_of_two_gaps_the_longer_one_stays(text: str, expected: str) -> None:
     assert rewritten(text, "import b", lambda r, node: r.remove_statement(node)) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("x = 1  # of x\nf()  # why\n", "# why"),
+        ("x = 1  # of x\n# why\n# more\nf()\n", "# why\n# more\n"),
+        ("# why\r\nf(  # one\r\n    1\r\n)  # two\r\n", "# why\r\n# one\n# two"),
+        ("# far\n\nf()\n", ""),
+    ],
+    ids=["not that of the line before", "lines above", "lines of one statement", "not above a gap"],
+)
+def test_comments_of_a_statement(text: str, expected: str) -> None:
+    model = model_of(text)
+    assert Rewriter(model).comments(first(model, "f(", EXPRESSION)) == expected

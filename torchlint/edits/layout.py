@@ -36,9 +36,16 @@ class CodeLayout:
         """The comments on the lines of a statement and right above it, which a fix may leave behind as untrue."""
         place = self._model.statement(node)
         start, end = self._line_start(self._model.span(place)[0]), self._line_end(self._model.span(place)[1])
-        above = re.compile(r"(?:[ \t\f]*#[^\r\n]*(?:\r\n|\r|\n))+\Z").search(self._text[:start])
         beside = re.compile(r"#[^\r\n]*").findall(self._text[start:end])
-        return (above.group() if above is not None else "") + "\n".join(beside)
+        return self._comments_above(start) + "\n".join(beside)
+
+    def _comments_above(self, start: int) -> str:
+        """The lines right above one that hold nothing but a comment."""
+        source = self._model.source
+        here = first = source.line_number(start)
+        while first > 1 and source.line(first - 1).lstrip(" \t\f").startswith("#"):
+            first -= 1
+        return self._text[source.line_starts[first - 1] : source.line_starts[here - 1]]
 
     def indentation(self, node: cst.CSTNode) -> str:
         """The white space before the statement that a node belongs to; of a one-line suite, of its compound."""
