@@ -142,3 +142,14 @@ def dotted(node: cst.CSTNode | None) -> str | None:
         return None
     parts.append(node.value)
     return ".".join(reversed(parts))
+
+
+def expressions_below(node: cst.CSTNode) -> list[cst.BaseExpression]:
+    """The expressions directly below a node: operands, arguments, elements."""
+    found: list[cst.BaseExpression] = []
+    for child in children(node):
+        if isinstance(child, cst.BaseExpression):
+            found.append(child)
+        elif not isinstance(child, (cst.CompFor, cst.Param)):
+            found += expressions_below(child)
+    return found

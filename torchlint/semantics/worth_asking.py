@@ -23,7 +23,8 @@ def is_worth_asking(function: Function) -> bool:
     if function.parent is not None and not function.parent.is_module:
         return False
     if function.cls is not None and function.cls.is_module and not function.cls.is_lightning:
-        return function.name == "__init__" and _is_on_host_by_default(function)
+        by_default = function.name == "__init__" and _is_on_host_by_default(function)
+        return by_default or (function.name == "forward" and _reads_in_loop(function))
     if _works(function):
         return True
     cls = function.cls if function.name == "__init__" else None
@@ -35,6 +36,13 @@ def _is_on_host_by_default(function: Function) -> bool:
     defaults = Signature.of(function).defaults.values()
     named = (node.args[0].value if isinstance(node, cst.Call) and node.args else node for node in defaults)
     return any((string_value(node) or "").startswith("cpu") for node in named)
+
+
+def _reads_in_loop(function: Function) -> bool:
+    """`labels[i].item()`, of a loss which walks through what it is given."""
+    return any(
+        call.method == "item" and isinstance(call.receiver, cst.Subscript) and call.loop for call in function.calls
+    )
 
 
 def _works(function: Function) -> bool:

@@ -211,7 +211,15 @@ class Certainty:
 
     def is_given(self, call: Call, name: str, position: int, depth: int) -> bool:
         """Whether a call of this file gives a parameter a tensor."""
-        return self._makes(call.argument(name, position).node, depth - 1)
+        given = call.argument(name, position).node
+        return self._makes(given, depth - 1) or self._is_used_by_caller(call, given)
+
+    def _is_used_by_caller(self, call: Call, given: cst.BaseExpression | None) -> bool:
+        """Whether what else the caller does with a parameter of its own, that it hands on, only a tensor takes."""
+        binding = self._model.binding(given) if isinstance(given, cst.Name) else None
+        if given is None or binding is None or not binding.is_parameter or len(binding.writes) != 1:
+            return False
+        return self.is_tensor(given, call.node)
 
     def _is_part(self, write: Write, depth: int) -> bool:
         """`values, places = x.max(0)`, `x, weight = ctx.saved_tensors`, `embeddings, labels = collect(loader)`"""

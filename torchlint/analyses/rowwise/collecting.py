@@ -20,7 +20,7 @@ _COLLECTORS = re.compile(
     r"|statistics\.(mean|fmean|stdev|pstdev|median)"
 )
 
-_JOINING = frozenset(["torch.cat", "torch.concat", "torch.concatenate", "torch.stack"])
+JOINING = frozenset(["torch.cat", "torch.concat", "torch.concatenate", "torch.stack"])
 
 
 def collector(model: Model, node: cst.BaseExpression) -> cst.Call | None:
@@ -145,7 +145,7 @@ def is_stacked(model: Model, rows: cst.BaseExpression) -> bool:
 
 def is_joined(model: Model, rows: cst.BaseExpression) -> bool:
     """Whether `torch.cat` or `torch.stack` puts a list together, so that its parts are tensors."""
-    return bool(found := _collected_by(model, rows)) and found <= _JOINING
+    return bool(found := _collected_by(model, rows)) and found <= JOINING
 
 
 def _collected_by(model: Model, rows: cst.BaseExpression) -> set[str | None]:

@@ -8,8 +8,17 @@ from typing import TYPE_CHECKING
 import libcst as cst
 
 from torchlint.analyses.rowwise import headers
-from torchlint.analyses.rowwise.collecting import is_host_value
-from torchlint.analyses.rowwise.indices import has_bounds, has_key, index_of, is_along_cut, is_number, slices_of
+from torchlint.analyses.rowwise.collecting import JOINING, is_host_value
+from torchlint.analyses.rowwise.extracts import REDUCTIONS, alone, picked, placed, reduced
+from torchlint.analyses.rowwise.indices import (
+    has_bounds,
+    has_key,
+    index_of,
+    is_along_cut,
+    is_number,
+    left_out,
+    slices_of,
+)
 from torchlint.analyses.rowwise.names import (
     Names,
     asks_membership,
@@ -44,7 +53,7 @@ from torchlint.analyses.rowwise.state import (
     matched,
     together,
 )
-from torchlint.semantics.tree import children, prefixes, without_subscripts
+from torchlint.semantics.tree import children, expressions_below, prefixes, without_subscripts
 from torchlint.semantics.values import Kind
 from torchlint.semantics.vocabulary import is_boolean, is_tensor_method
 
@@ -55,7 +64,6 @@ if TYPE_CHECKING:
 
 _ATTRIBUTES = ("shape", "dtype", "device", "ndim", "is_cuda", "requires_grad", "layout")
 _OPERATORS = {cst.MatrixMultiply: "@", cst.Subtract: "arithmetic -"}
-_REDUCTIONS = ("sum", "mean", "any", "all", "count_nonzero")
 _SCALING = ("arithmetic", "mul", "add", "div")
 _SEVERAL = (Kind.TENSOR, Kind.BATCH, Kind.ARRAY, Kind.LIST)
 _SELECTING = (cst.Comparison, cst.BooleanOperation)
@@ -80,6 +88,10 @@ class Expressions:
         self._silent = False
 
     # what is known of expressions from outside the loop
+
+    def is_inner(self, loop: cst.CSTNode) -> bool:
+        """Whether a loop is another one than that whose iterations are read."""
+        return loop is not self._place
 
     def is_tensor(self, node: cst.BaseExpression) -> bool:
         return self.certainty.is_tensor(node, self._place)
@@ -127,7 +139,7 @@ class Expressions:
                 return self.comprehension(node)
             case cst.Lambda() | cst.Await() | cst.Yield() | cst.DictComp() | cst.SetComp() | cst.NamedExpr():
                 return Seen(Depends.OPAQUE) if self._varies(node) else NOTHING
-        return together(*(self.of(part) for part in _parts(node)))
+        return together(*(self.of(part) for part in expressions_below(node)))
 
     def _varies(self, node: cst.CSTNode) -> bool:
         parts = [node]
@@ -167,7 +179,7 @@ class Expressions:
         if spelled(without_subscripts(node)) in self._names.fills:
             return NOTHING
         seen = self.quiet(node)
-        return NOTHING if seen.depends <= Depends.ROW or seen.maybe else replace(_reduced(seen), size=True)
+        return NOTHING if seen.depends <= Depends.ROW or seen.maybe else replace(reduced(seen), size=True)
 
     # subscripts
 
@@ -185,7 +197,7 @@ class Expressions:
                 return seen.at_least(Depends.FOREIGN)
             if seen.maybe and is_number(part.value, several):
                 seen = replace(seen, depends=Depends.ROW, maybe=False)
-            return _picked(seen) if seen.varies and self._is_mask(part.value, seen) else seen
+            return picked(seen) if seen.varies and self._is_mask(part.value, seen) else seen
         assert isinstance(part, cst.Slice)
         ends = [end for end in (part.lower, part.upper, part.step) if end is not None]
         seen = together(*(self.of(end) for end in ends))
@@ -199,7 +211,7 @@ class Expressions:
                 self._step(part.lower, ".narrow", [seen])
             return seen
         is_length = len(ends) == 1 and (seen.is_row or (of_row and seen.depends is Depends.FOREIGN))
-        return replace(seen, depends=Depends.RAGGED, masked=True) if is_length else _picked(seen)
+        return replace(seen, depends=Depends.RAGGED, masked=True) if is_length else picked(seen)
 
     def _is_mask(self, node: cst.BaseExpression, seen: Seen) -> bool:
         return seen.mask or isinstance(node, _SELECTING) or self.model.value(node).dtype == "bool"
@@ -248,7 +260,7 @@ class Expressions:
         if place.varies and not base.varies:
             root = self._same_in_all(node)
         if base.varies:
-            return _alone(together(base, place)) if adds_batch(node) else together(base, place)
+            return alone(together(base, place)) if adds_batch(node) else together(base, place)
         if not place.varies:
             return base
         if not self.is_tensor(root) and not (len(node.slice) > 1 and self.believed_tensor(root)):
@@ -258,7 +270,7 @@ class Expressions:
         self._note_subject(root, place)
         self.trace.picks |= place.is_row and not self._silent and not slices_of(node)
         row = replace(place.at_least(Depends.ROW), gathered=True)
-        return _alone(row) if adds_batch(node) else row
+        return alone(row) if adds_batch(node) else row
 
     def _same_in_all(self, node: cst.Subscript) -> cst.BaseExpression:
         """`features[layer]` of `features[layer][i]`: what is the same in every iteration."""
@@ -303,7 +315,7 @@ class Expressions:
         return seen
 
     def _operator(self, node: cst.BaseExpression) -> Seen:
-        parts = [self.of(part) for part in _parts(node)]
+        parts = [self.of(part) for part in expressions_below(node)]
         seen = together(*parts)
         if asks_membership(node) or self._names_text(node):
             return seen.at_least(Depends.FOREIGN) if seen.varies else seen
@@ -387,15 +399,15 @@ class Expressions:
         inputs = [held, *given]
         seen = self._shaped(node, method, inputs) if kind is Nature.SHAPED else _inputs(f".{method}", inputs)
         if kind is Nature.RAGGED and seen.varies:
-            seen = _picked(seen) if method == "masked_select" else _placed(seen)
+            seen = picked(seen) if method == "masked_select" else placed(seen)
         if method == "item" and seen.places:
             seen = replace(seen, depends=Depends.ROW, places=False)  # it is one number, or an error
-        if method in _REDUCTIONS and (not node.args or is_along_cut(node)):
-            seen = _reduced(seen)
+        if method in REDUCTIONS and (not node.args or is_along_cut(node)):
+            seen = reduced(seen)
         if method.endswith("_") and not method.endswith("__"):
             self._in_place(call, held, seen)
         if makes_batch(node, method, 0):
-            seen = _alone(seen)
+            seen = alone(seen)
         elif repeats_batch(node):
             seen = replace(seen, alone=False)
         if seen.depends >= Depends.ROW:
@@ -430,15 +442,27 @@ class Expressions:
             seen = self._shaped(node, name, given)
             given = [*given, seen]
         elif kind is Nature.RAGGED and seen.varies:
-            seen = _picked(seen) if name == "torch.masked_select" else _placed(seen)
-        elif name.removeprefix("torch.") in _REDUCTIONS and len(node.args) == 1:
-            seen = _reduced(seen)
+            seen = picked(seen) if name == "torch.masked_select" else placed(seen)
+        elif name.removeprefix("torch.") in REDUCTIONS and len(node.args) == 1:
+            seen = reduced(seen)
+        elif seen.depends is Depends.RAGGED and name in JOINING:
+            seen = self._without_one(node) or seen
         if name == "torch.from_numpy" and seen.depends is Depends.FOREIGN:
             return seen
-        seen = _alone(seen) if makes_batch(node, name.rpartition(".")[2], 1) else seen
+        seen = alone(seen) if makes_batch(node, name.rpartition(".")[2], 1) else seen
         if seen.depends >= Depends.ROW and kind is not Nature.HOST:
             self._step(node, name, given)
         return seen
+
+    def _without_one(self, node: cst.Call) -> Seen | None:
+        """Two pieces of a row between which one element is left out."""
+        found = left_out(node)
+        if found is None:
+            return None
+        row = together(self.quiet(found.row), *map(self.quiet, found.others))
+        seen = together(row, self.quiet(found.place))
+        is_row = row.is_row or self.is_tensor(without_subscripts(found.row))
+        return seen.at_least(Depends.ROW) if row.varies and is_row and seen.depends <= Depends.ROW else None
 
     def _shaped(self, node: cst.Call, name: str, given: list[Seen]) -> Seen:
         """Of an operation whose arguments behind the first say what shape the result has."""
@@ -446,7 +470,7 @@ class Expressions:
         sizes = given if is_factory(name) else given[1:]
         is_sized = name.rpartition(".")[2] in ("view", "reshape") and has_literal_sizes(node, self.local)
         if is_sized and seen.depends is Depends.FOREIGN and not headers.are_batches(seen):
-            return _alone(Seen(Depends.ROW, axes=seen.axes))
+            return alone(Seen(Depends.ROW, axes=seen.axes))
         return seen.at_least(Depends.RAGGED) if together(*sizes).varies else seen
 
     def _refused(self, node: cst.Call, kind: Nature, seen: Seen) -> Seen:
@@ -463,36 +487,7 @@ class Expressions:
             self.trace.steps.append(step)
 
 
-def _parts(node: cst.CSTNode) -> list[cst.BaseExpression]:
-    """The expressions directly below a node."""
-    found: list[cst.BaseExpression] = []
-    for child in children(node):
-        if isinstance(child, cst.BaseExpression):
-            found.append(child)
-        elif not isinstance(child, (cst.CompFor, cst.Param)):
-            found += _parts(child)
-    return found
-
-
 def _inputs(name: str, operands: list[Seen]) -> Seen:
     if name != "arithmetic" and name not in _OPERATORS.values() and not is_comparing(name):
         return together(*operands)
     return matched(*operands, scaled=name.rpartition(".")[2] in _SCALING)
-
-
-def _placed(seen: Seen) -> Seen:
-    return replace(seen.at_least(Depends.RAGGED), places=seen.is_row)
-
-
-def _picked(seen: Seen) -> Seen:
-    """What a mask picks."""
-    return replace(seen.at_least(Depends.RAGGED), masked=seen.masked or seen.is_row)
-
-
-def _reduced(seen: Seen) -> Seen:
-    """All of what a mask picked, made one number: the mask of the whole batch does the same."""
-    return replace(seen, depends=Depends.ROW, masked=False) if seen.masked else seen
-
-
-def _alone(seen: Seen) -> Seen:
-    return replace(seen, alone=True) if seen.varies else seen

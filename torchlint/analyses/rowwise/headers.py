@@ -13,7 +13,7 @@ from torchlint.analyses.loops.extent import FEW
 from torchlint.analyses.rowwise.listed import is_made_of_rows
 from torchlint.analyses.rowwise.names import spelled
 from torchlint.analyses.rowwise.state import Depends, Fault, Seen, together
-from torchlint.semantics.tree import integer
+from torchlint.semantics.tree import integer, is_name, walk
 from torchlint.semantics.values import Kind, Place
 from torchlint.semantics.vocabulary import ITERATION_WRAPPERS
 
@@ -73,11 +73,20 @@ def _enter_range(
 ) -> None:
     seen = together(*(reader.of(bound) for bound in bounds))
     reader.trace.drawn |= "random" in name
-    if name.endswith("range") and len(bounds) == 3 and integer(bounds[2]) not in (1, -1):
+    is_stepping = name.endswith("range") and len(bounds) == 3 and integer(bounds[2]) not in (1, -1)
+    if is_stepping and not (reader.is_inner(loop) and _steps_over_elements(loop, target, bounds[2])):
         reader.trace.fault(Fault.CHUNKS)
     if seen.depends >= Depends.ROW:
         reader.trace.fault(Fault.RAGGED, "an inner loop runs a different number of times for each row")
     _bind(reader, target, together(seen, _index(loop)))
+
+
+def _steps_over_elements(loop: Header, target: cst.BaseExpression, step: cst.BaseExpression) -> bool:
+    """`for i in range(0, n, 2): out[b, i] = ...`, which takes no pieces of a row."""
+    if integer(step) is None or not isinstance(target, cst.Name) or not isinstance(loop, cst.For):
+        return False
+    slices = (node for node in walk(loop.body) if isinstance(node, cst.Slice))
+    return not any(is_name(part, target.value) for piece in slices for part in walk(piece))
 
 
 def _element(reader: Expressions, loop: Header, iterable: cst.BaseExpression) -> Seen:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import libcst as cst
 
-from torchlint.semantics.tree import prefixes, walk
+from torchlint.semantics.tree import integer, prefixes, walk
 
 
 def index_of(node: cst.Subscript) -> cst.BaseExpression | None:
@@ -41,7 +43,56 @@ def has_key(node: cst.Subscript) -> bool:
 def is_along_cut(node: cst.Call) -> bool:
     """`x[i, :length].sum(0)`: over the elements that a length picks, or a mask."""
     match node:
+        case cst.Call(func=cst.Attribute(attr=cst.Name(value="max" | "min"))):
+            return False  # which also say where
         case cst.Call(func=cst.Attribute(value=cst.Subscript() as rows), args=[cst.Arg(value=cst.Integer(value="0"))]):
             parts = [element.slice for subscript in reversed([*prefixes(rows)]) for element in subscript.slice]
             return isinstance(parts[-1], cst.Slice) and all(isinstance(part, cst.Index) for part in parts[:-1])
+    return False
+
+
+class LeftOut(NamedTuple):
+    """A row, the other indices that it takes, and the place of the one element that is left out of it."""
+
+    row: cst.BaseExpression
+    others: list[cst.BaseExpression]
+    place: cst.BaseExpression
+
+
+def left_out(node: cst.Call) -> LeftOut | None:
+    """`torch.cat((x[i, :k], x[i, k + 1 :]))`: one element less than the row has, wherever that is."""
+    match node.args:
+        case [
+            cst.Arg(
+                value=cst.Tuple(elements=[cst.Element(value=first), cst.Element(value=second)])
+                | cst.List(elements=[cst.Element(value=first), cst.Element(value=second)])
+            ),
+            *_,
+        ]:
+            return _around(first, second)
+    return None
+
+
+def _around(first: cst.BaseExpression, second: cst.BaseExpression) -> LeftOut | None:
+    """Of the pieces before and after the element."""
+    if not isinstance(first, cst.Subscript) or not isinstance(second, cst.Subscript):
+        return None
+    *others, before = (part.slice for part in first.slice)
+    *same, after = (part.slice for part in second.slice)
+    if len(others) != len(same) or not first.value.deep_equals(second.value):
+        return None
+    indices = [other.value for other in others if isinstance(other, cst.Index)]
+    is_same = len(indices) == len(same) and all(one.deep_equals(other) for one, other in zip(others, same))
+    match before, after:
+        case cst.Slice(lower=None, upper=place, step=None), cst.Slice(lower=rest, upper=None, step=None):
+            found = place is not None and rest is not None and is_same and _is_next(place, rest)
+            return LeftOut(first.value, indices, place) if found and place is not None else None
+    return None
+
+
+def _is_next(place: cst.BaseExpression, rest: cst.BaseExpression) -> bool:
+    """`k` and `k + 1`"""
+    match rest:
+        case cst.BinaryOperation(left=left, operator=cst.Add(), right=right):
+            return any(integer(one) == 1 and other.deep_equals(place) for one, other in ((left, right), (right, left)))
     return False
