@@ -130,11 +130,45 @@ class Heads:
     def g(self, a, b):
         a.weight.data = b.weight.data.clone()
 """
+KEPT_ROWS = ROWS.replace("a.weight.data = b.weight.data.clone()", "a.append(b.weight.data.clone())\n        LINE")
 
 
 @pytest.mark.parametrize(("row", "made"), [("row.data.clone()", 0), ("row.clone()", 1)])
 def test_what_is_only_shown_leaves_its_place_and_the_function_reads_no_data_in_two_ways(row: str, made: int) -> None:
-    assert fixed("import torch\n\n\n" + ROWS.replace("ROW", row), "TRAIN10", unsafe=True).count("detach()") == made
+    code = "import torch\n\n\n" + KEPT_ROWS.replace("ROW", row).replace("LINE", "b.weight.data.add_(1)")
+    assert fixed(code, "TRAIN10", unsafe=True).count("detach()") == made
+
+
+def test_how_values_are_set_is_another_matter_than_how_they_are_read() -> None:
+    made = fixed("import torch\n\n\n" + ROWS.replace("ROW", "row.data.clone()"), "TRAIN10", unsafe=True)
+    assert "for row in head.weight.detach():" in made
+    assert "a.weight.data = b.weight.data.clone()" in made
+
+
+OWN_FORWARD = """\
+import torch
+from torch import nn
+
+
+class Loss(nn.Module):
+    def forward(self, x):
+        return x.mean()
+
+
+class Model:
+    def __init__(self):
+        self.loss = Loss()
+
+    def forward(self, x):
+        return 2 * x
+
+    def step(self, x):
+        return self.loss.forward(self.forward(x))
+"""
+
+
+def test_a_method_of_an_attribute_is_not_like_that_of_the_object() -> None:
+    assert "self.loss(self.forward(x))" in fixed(OWN_FORWARD, "TRAIN07", unsafe=True)
 
 
 METHODS = """\

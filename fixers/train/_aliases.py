@@ -7,16 +7,22 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
+from torchlint.analyses.order import is_before
+from torchlint.analyses.sync.accumulators import is_seen_elsewhere, reads_namespace
 from torchlint.edits.rewriter import Rewriter
 from torchlint.finding import Edit, Fix
+from torchlint.semantics.tree import walk
 
 if TYPE_CHECKING:
-    from torchlint.semantics.entities import Binding
+    from torchlint.semantics.entities import Binding, Write
     from torchlint.semantics.model import Model
+
+_FEW = 4  # places; a name that is read at more says what the tensor is there for
 
 
 def without_alias(made: Fix, whole: cst.BaseExpression, tensor: cst.BaseExpression | None, model: Model) -> Fix:
-    """The fix that takes a name away, too, which says no more than that it was a Variable, or the data of one.
+    """The fix that takes a name away, too, which says no more than that it was a Variable, or the data of one: the
+    second one where it is like the first, or else that of which nothing would be left but a second one.
 
     whole: `Variable(tensor)` or `tensor.data`.
     """
@@ -26,20 +32,26 @@ def without_alias(made: Fix, whole: cst.BaseExpression, tensor: cst.BaseExpressi
             binding = model.binding(alias)
         case _:
             return made
-    if not isinstance(tensor, cst.Name) or binding is None:
+    source = model.binding(tensor) if isinstance(tensor, cst.Name) else None
+    if not isinstance(tensor, cst.Name) or source is None or binding is None or binding is source:
         return made
-    if not _says_variable(alias.value, tensor.value) or any(edit.text.strip() for edit in made.edits):
+    if any(edit.text.strip() for edit in made.edits):
         return made
     rewriter = Rewriter(model)
     gone = rewriter.remove_statement(statement)
-    if (
-        gone is None
-        or gone.text
-        or rewriter.comments(statement)
-        or not _means_the_same(binding, tensor, statement, model)
-    ):
+    if gone is None or gone.text or rewriter.comments(statement):
         return made
-    edits = [gone, *(Edit(*model.span(read), tensor.value) for read in binding.reads)]
+    if any(map(reads_namespace, model.function(statement).calls)):
+        return made
+    says_no_more = _says_variable(alias.value, tensor.value)
+    write = _only_for(source, tensor, model) if isinstance(whole, cst.Call) and not says_no_more else None
+    is_short = isinstance(whole, cst.Call) and _is_seldom_read(binding, source, model)
+    if write is not None and _may_be_made_as(binding, write, statement, model):
+        edits = [gone, Edit(*model.span(write.target), alias.value)]
+    elif (says_no_more or is_short) and _means_the_same(binding, tensor, statement, model):
+        edits = [gone, *(Edit(*model.span(read), tensor.value) for read in binding.reads)]
+    else:
+        return made
     return Fix(tuple(edits), made.applicability, made.why)
 
 
@@ -48,6 +60,47 @@ def _says_variable(alias: str, tensor: str) -> bool:
     word = "(v|var|variable|data)"
     name = f"({re.escape(tensor)}|{re.escape(tensor.removesuffix('s'))})"
     return re.fullmatch(rf"{name}_?{word}|{word}_?{name}", alias, re.IGNORECASE) is not None
+
+
+def _is_seldom_read(binding: Binding, source: Binding, model: Model) -> bool:
+    """Whether the second name is read at a few places, and nowhere beside the first."""
+    lines = {model.statement(read) for read in source.reads if model.small_statement(read) is not None}
+    return len(binding.reads) <= _FEW and lines.isdisjoint(map(model.statement, binding.reads))
+
+
+def _only_for(source: Binding, tensor: cst.Name, model: Model) -> Write | None:
+    """The only place that makes a tensor, if nothing else reads it: `for image, label in loader`, `noise = ...`."""
+    write = source.writes[0] if len(source.writes) == 1 else None
+    if write is None or source.reads != [tensor] or write.kind not in ("assign", "for"):
+        return None
+    if not isinstance(write.target, cst.Name) or is_seen_elsewhere(model, source):
+        return None
+    return write if model.function(write.target) is model.function(tensor) else None
+
+
+def _may_be_made_as(binding: Binding, write: Write, statement: cst.CSTNode, model: Model) -> bool:
+    """Whether a tensor can have its second name from the start: it gets that in the same block, or in that of the loop
+    that brings it, and nothing in between mentions the name or goes on to another iteration."""
+    line, made = model.statement(statement), model.statement(write.target)
+    block = model.parent(line)
+    body = list(getattr(block, "body", ()))
+    if write.kind == "for":
+        is_beside = isinstance(made, cst.For) and made.body is block and made.asynchronous is None
+        between = body[: body.index(line)] if is_beside else []
+    else:
+        is_beside = made in body and isinstance(made, cst.SimpleStatementLine) and is_before(model, made, line)
+        between = body[body.index(made) + 1 : body.index(line)] if is_beside else []
+    if not is_beside or is_seen_elsewhere(model, binding) or (binding.is_global and model.source.is_notebook):
+        return False
+    if any(isinstance(above, (cst.Try, cst.TryStar)) for above in model.ancestors(line)):
+        return False
+    beside = [*getattr(made, "body", ())] if isinstance(made, cst.SimpleStatementLine) else [write.target]
+    head = made.iter if isinstance(made, cst.For) else None
+    nodes = {node for part in (*between, *beside, *([head] if head is not None else [])) for node in walk(part)}
+    if any(isinstance(node, (cst.Break, cst.Continue)) for node in nodes):
+        return False
+    mentions = (*binding.reads, *(each.target for each in binding.writes))
+    return nodes.isdisjoint(mentions)
 
 
 def _means_the_same(binding: Binding, tensor: cst.Name, statement: cst.CSTNode, model: Model) -> bool:

@@ -32,6 +32,8 @@ if TYPE_CHECKING:
     from torchlint.semantics.model import Model
 
 _VOLATILE = re.compile(r"(?i)\bvolatile")
+_WRAPPED = re.compile(r"\bVariables?\b|(?i:\bwrap)")  # a comment that would be wrong
+_MADE = re.compile(r"(?i)\bvariables?\b")  # and one that would stand above nothing
 _SHORT = 40  # characters
 _FACTORIES = frozenset(
     f"torch.{name}" for name in ("zeros", "ones", "empty", "full", "eye", "rand", "randn", "linspace", "tensor")
@@ -60,6 +62,9 @@ def unwrap(wrapper: Wrapper, model: Model) -> Fix:
         _check(each, model)
     least = max((_remedy(each, model) for each in all_of_it), key=lambda remedy: _RANKED.index(remedy.applicability))
     taken = _taken_together(wrapper.call, model) or _is_all_of_a_list(wrapper, model)
+    said = Rewriter(model).comments(wrapper.call.node)
+    if _WRAPPED.search(said) or (taken and _MADE.search(said)):
+        raise NoFixError("a comment says that a `Variable` is made here, and would be left")
     if _is_the_other_arm(wrapper, model):
         raise NoFixError("both arms of the condition would be the same")
     edits = _removal(wrapper.call, model) if taken else _replacement(wrapper, _remedy(wrapper, model).cut, model)

@@ -135,7 +135,7 @@ class _Places:
             model = self._model
             places = self._all[kept] = {}
             for other in model.nodes_of(cst.Call, cst.Attribute):
-                if _outermost(other, model) is other:
+                if _outermost(other, model) is other and not _writes_what_it_reads(other, kept, model):
                     like = (_place(other, kept, model), _look(other, kept, model))
                     places.setdefault(like, []).append(other)
         return self._all[kept]
@@ -240,6 +240,11 @@ def _is_in_assignment_to(attribute: str, node: cst.CSTNode, model: Model) -> boo
     return any(isinstance(target, cst.Attribute) and target.attr.value == attribute for target in targets)
 
 
+def _writes_what_it_reads(node: cst.CSTNode, kept: str | None, model: Model) -> bool:
+    """`p.data = p.data.clamp(0)`, on either side: how values are set is another matter than how they are read."""
+    return kept is not None and _is_in_assignment_to(kept, node, model)
+
+
 def _look(node: cst.CSTNode, kept: str | None, model: Model) -> tuple[str, ...]:
     """What is called in a chain, without the arguments, and on what kind of value; of an attribute called `kept`, what
     is done with it. What has `.data` is a tensor unless it is known to be something else."""
@@ -261,6 +266,8 @@ def _look(node: cst.CSTNode, kept: str | None, model: Model) -> tuple[str, ...]:
         if of is not node or kept is not None:
             is_cast = isinstance(node, cst.Call) and of.attr.value == "to" and _is_to_type(node, model)
             names.append("type()" if is_cast else of.attr.value + "()" * (of is not node))
+        if of is node and kept is None and (kind := model.value(node).kind) is not Kind.UNKNOWN:
+            return (*names, kind.value)
         node = of.value
         if of.attr.value == kept:
             kind = model.value(node).kind

@@ -405,6 +405,7 @@ class Expressions(Lookup, ABC):
             grad = known if isinstance(value.constant, bool) else Grad.UNKNOWN
             self.write(binding, owner.but(grad=grad))
             return
+        self._fill_batch(target.value, owner, value)
         is_switch = target.attr.value == "requires_grad" and value.constant is not False
         if is_switch or (owner.kind is Kind.MODULE and value.is_(Kind.MODULE, Kind.UNKNOWN, Kind.TENSOR)):
             self._loosen(target.value)
@@ -421,6 +422,7 @@ class Expressions(Lookup, ABC):
         owner = self.eval(target.value)
         for element in target.slice:
             self._eval_index(element.slice)
+        self._fill_batch(target.value, owner, value)
         binding = self.scopes.bindings.get(target.value)
         if binding is None or owner.kind not in (Kind.DICT, Kind.LIST, Kind.TENSOR):
             return
@@ -429,6 +431,13 @@ class Expressions(Lookup, ABC):
                 self.write(binding, owner.but(grad=join(owner, value.but(kind=Kind.TENSOR)).grad))
             return
         self.write(binding, self.with_item(owner, target, value))
+
+    def _fill_batch(self, node: cst.BaseExpression, owner: Value, value: Value) -> None:
+        """A batch that is given a result, `batch["logits"] = self.head(x)`, has a graph where that has one."""
+        binding = self.scopes.bindings.get(node)
+        may_have_graph = self.grad is not False and transfer.mixed_grad((value,), self.grad) is not Grad.DETACHED
+        if binding is not None and owner.kind is Kind.BATCH and owner.grad is Grad.DETACHED and may_have_graph:
+            self.write(binding, owner.but(grad=Grad.UNKNOWN))
 
     def with_item(self, owner: Value, target: cst.Subscript, value: Value) -> Value:
         """A list or dict after `owner[...] = value`."""

@@ -176,3 +176,59 @@ def test_a_loss_that_is_yet_to_be_written_sends_back_what_it_is_given(losses: di
     assert [code.splitlines()[found.line - 1].strip() for found in findings(code, "MEM09")] == [
         "fake = maker(torch.randn(8, 2)).detach()"
     ]
+
+
+FILLED = """
+    import torch
+    from torch import nn
+    from torch.utils.data import DataLoader
+
+
+    class Network(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.head = nn.Linear(3, 3)
+
+        def forward(self, points):
+            {fill}
+            return points
+
+
+    def compute(points, criterion):
+        loss = criterion({logits}, {labels}).mean()
+        return loss, points
+
+
+    def train(data):
+        loader = DataLoader(data, batch_size=4, pin_memory=True)
+        network, criterion = Network().cuda(), nn.CrossEntropyLoss(reduction="none")
+        optimizer = torch.optim.Adam(network.parameters())
+        for batch in loader:
+            batch = batch.to("cuda", non_blocking=True)
+            optimizer.zero_grad()
+            points = network(batch)
+            loss, points = compute(points, criterion)
+            loss.backward()
+            optimizer.step()
+"""
+
+
+@pytest.mark.parametrize(
+    ("fill", "logits", "labels"),
+    [
+        ('points["logits"] = self.head(points["x"])', 'points["logits"]', 'points["y"]'),
+        ("points.x = self.head(points.x)", "points.x", "points.y"),
+    ],
+)
+def test_a_batch_that_a_network_puts_its_result_into_has_its_graph(fill: str, logits: str, labels: str) -> None:
+    code = dedent(FILLED).format(fill=fill, logits=logits, labels=labels)
+    assert findings(code, "MEM") == []
+
+
+def test_a_batch_that_only_gets_parts_of_itself_has_none() -> None:
+    code = dedent(FILLED).format(
+        fill='points["x"] = points["x"].float()', logits='network_2(points)["x"]', labels='points["y"]'
+    )
+    code = code.replace("def compute(", "network_2 = nn.Linear(3, 3)\n\n\ndef compute(")
+    code = code.replace('network_2(points)["x"]', 'network_2(points["x"])')
+    assert [finding.code for finding in findings(code, "MEM")] == ["MEM09"]

@@ -27,14 +27,30 @@ def changed(code: str, *codes: str) -> str:
         "def act(x):\n    return net(Variable(x, volatile=x.volatile))\n",
         "def act(x, wanted):\n    return Variable(x) if wanted else x\n",
         "def act():\n    # volatile: nothing is trained from it\n    x = Variable(torch.zeros(2))\n    return net(x)\n",
+        "def act(x):\n    # wrap the inputs\n    x = Variable(x)\n    return net(x)\n",
+        "def act(x):\n    x = Variable(2 * x)  # a Variable again\n    return net(x)\n",
+        "def act(x):\n    # make variable\n    x = Variable(x)\n    return net(x)\n",
     ],
-    ids=["what is to run without gradients", "an argument out of sight", "the other arm", "a comment that explains it"],
+    ids=[
+        "what is to run without gradients",
+        "an argument out of sight",
+        "the other arm",
+        "a comment that explains it",
+        "a comment that it is wrapped",
+        "a comment beside it",
+        "a comment above what goes",
+    ],
 )
 def test_a_file_keeps_its_variables_where_one_has_to_stay(stays: str) -> None:
     code = "def make():\n    return Variable(torch.zeros(2))\n"
     assert len(findings(HEAD + code + stays, "TRAIN10")) == 2
     assert changed(code + stays) == code + stays
     assert "Variable" not in changed(code)
+
+
+@pytest.mark.parametrize("comment", ["# the latent variables", "# scaled", "# Swap the two"])
+def test_a_comment_that_stays_true_is_no_reason_to_keep_them(comment: str) -> None:
+    assert "Variable(" not in changed(f"def act(x):\n    {comment}\n    x = Variable(2 * x)\n    return net(x)\n")
 
 
 def test_what_stands_under_a_new_no_grad_keeps_no_volatile() -> None:

@@ -212,13 +212,13 @@ def has_other_purpose(model: Model, update: cst.CSTNode, loop: Loop, outer: cst.
             break
         if catches(above, model):
             return True
-    if any(map(_reads_namespace, model.function(update).calls)):
+    if any(map(reads_namespace, model.function(update).calls)):
         return True
     return any(_is_asynchronous(call.method, call.callee, call.node) for call in loop.calls)
 
 
-def _reads_namespace(call: Call) -> bool:
-    """`locals()`, `exec(code)`, but not `vars(args)`."""
+def reads_namespace(call: Call) -> bool:
+    """Whether a call may ask for variables by their names: `locals()`, `exec(code)`, but not `vars(args)`."""
     name = call.node.func.value if isinstance(call.node.func, cst.Name) else ""
     return name in _NAMESPACE_READERS or (name in _OF_AN_OBJECT_TOO and not call.arguments)
 
