@@ -17,6 +17,7 @@ from torchlint.rule import NoFixError
 from torchlint.semantics.values import Kind
 
 from ._lists import kept_in_list
+from ._meters import kept_in_meter, metered
 from ._sums import detaching, kept_in_double, kept_on_device
 from ._waits import waits_beside
 
@@ -48,9 +49,11 @@ def _other_half(model: Model, read: Readback) -> cst.Call | None:
 
 
 def _total(model: Model, node: cst.CSTNode) -> Binding | None:
-    """The variable that a number is added to."""
-    statement = model.small_statement(node)
-    return model.binding(statement.target) if isinstance(statement, cst.AugAssign) else None
+    """The variable that a number is added to, or the meter that it is given to."""
+    match model.small_statement(node):
+        case cst.AugAssign(target=target) | cst.Expr(value=cst.Call(func=cst.Attribute(value=target))):
+            return model.binding(target)
+    return None
 
 
 def _kept(model: Model, read: Readback) -> Fix:
@@ -59,6 +62,9 @@ def _kept(model: Model, read: Readback) -> Fix:
     if listed_in(model, read.node) is not None:
         return kept_in_list(model, read)
     number = _number(model, read)
+    if (found := metered(model, number.node)) is not None:
+        _check_real(model, number)
+        return kept_in_meter(model, number, found)
     return _count(model, number) if read.is_count else _loss(model, number)
 
 
@@ -99,9 +105,14 @@ def _moves(model: Model, read: Readback) -> bool:
 
 def _loss(model: Model, read: Readback) -> Fix:
     total = host_sum(model, read)
+    _check_real(model, read)
+    return kept_in_double(model, read, total, detaching(model, read) + ".double()")
+
+
+def _check_real(model: Model, read: Readback) -> None:
+    """Raises NoFixError."""
     if not _is_real(model, read):
         raise NoFixError(f"`{model.code(read.tensor)}` is not known to be a tensor of real numbers")
-    return kept_in_double(model, read, total, detaching(model, read) + ".double()")
 
 
 def _is_real(model: Model, read: Readback) -> bool:

@@ -34,7 +34,18 @@ _ATOMS = (cst.Name, cst.Attribute, cst.Call, cst.Subscript, cst.Integer, cst.Flo
 
 
 def kept_in_double(model: Model, read: Readback, total: HostSum, suffix: str) -> Fix:
-    """The sum in double precision, which is what a Python float has and some devices lack."""
+    """The sum in double precision, which is what a Python float has."""
+    told = told_from_float(model, total)
+    seen = f"Where nothing has been added, {model.place(told)} sees 0.0 in place of 0." if told is not None else ""
+    doubt = " ".join(filter(None, (double_doubt(model), seen)))
+    return kept_on_device(model, read, total, suffix, "float", doubt)
+
+
+def double_doubt(model: Model) -> str:
+    """What to say of devices that lack double precision, if the file does not rule them out.
+
+    Raises NoFixError where the program is for such devices.
+    """
     text = model.source.text
     if any(_NO_DOUBLE.search(said) for said in (text, *_where_device_is_from(model))):
         raise NoFixError("the program is for devices that lack double precision, too")
@@ -42,10 +53,7 @@ def kept_in_double(model: Model, read: Readback, total: HostSum, suffix: str) ->
     is_cuda = re.search(r"\bcuda\b", text) is not None and _ANY_DEVICE.search(text) is None
     if is_there and not is_cuda:
         raise NoFixError("other files of the project are for devices that lack double precision")
-    told = told_from_float(model, total)
-    seen = f"Where nothing has been added, {model.place(told)} sees 0.0 in place of 0." if told is not None else ""
-    doubt = " ".join(filter(None, ("" if is_cuda and not is_there else _DOUBT, seen)))
-    return kept_on_device(model, read, total, suffix, "float", doubt)
+    return "" if is_cuda and not is_there else _DOUBT
 
 
 def _names_one_without_double(source: Source) -> bool:
@@ -70,12 +78,12 @@ def kept_on_device(model: Model, read: Readback, total: HostSum, suffix: str, ca
         raise NoFixError("the sum is read with each step of the optimizer, which waits for the batches before it")
     if _is_over_networks(model, read, total.update) or names_several_gpus(model):
         raise NoFixError("each network may lie on a device of its own, and so may what is added up")
-    term = _term(model, read, suffix)
+    kept = term(model, read, suffix)
     division = total.settled if isinstance(total.settled, cst.AugAssign) else None
     places = [*total.reads, *([division] if division is not None else [])]
     if not all(is_free(model, cast, place) for place in places):
         raise NoFixError(f"`{cast}` means something else where the sum is read")
-    edits = [term]
+    edits = [kept]
     open_reads = [name for name in total.reads if not is_wrapped(model, name, f"builtins.{cast}", "builtins.float")]
     behind = [name for name in open_reads if read.loop not in model.loops_around(name)]
     loop = _read_once_behind(model, read, total, behind)
@@ -143,8 +151,11 @@ def detaching(model: Model, read: Readback) -> str:
     return "" if is_free_of_graph else ".detach()"
 
 
-def _term(model: Model, read: Readback, suffix: str) -> Edit:
-    """`loss.detach().double()` for `loss.item()` and `float(loss)`."""
+def term(model: Model, read: Readback, suffix: str) -> Edit:
+    """`loss.detach().double()` for `loss.item()` and `float(loss)`.
+
+    Raises NoFixError.
+    """
     start, end = model.span(read.node)
     first, last = model.span(read.tensor)
     text = model.source.text
