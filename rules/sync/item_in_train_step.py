@@ -76,10 +76,12 @@ class ItemInTrainStep(Rule):
     readback used to close, where a sum that starts from `0` would be `0.0` if nothing were added, and where the
     number is multiplied or divided by what nothing in sight says is a number, or is not zero. A local list of such
     numbers, read behind the loop, keeps the detached tensors until then; unsafe where it grows over more than one
-    pass over the data, for each of them takes some hundred bytes of the device. Numbers that are printed, logged or
-    stored elsewhere step by step get no fix: log them every so many steps, or keep the tensors and read them at the
-    end. Nor does a sum or list beside another read that cannot stay on the device, be it in a function of the file
-    that returns a number: the step would wait all the same.
+    pass over the data, for each of them takes some hundred bytes of the device. A meter, an object of a class of the
+    project that only adds up, divides and makes texts (`losses.update(loss.item(), n)`), is given the tensor; unsafe,
+    for until it is read it holds a tensor. Numbers that are printed, logged or stored elsewhere step by step get no
+    fix: log them every so many steps, or keep the tensors and read them at the end. Nor does a sum or list beside
+    another read that cannot stay on the device, be it in a function of the file that returns a number: the step would
+    wait all the same.
 
     ## Measured effect
 
