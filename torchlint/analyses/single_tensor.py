@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import libcst as cst
@@ -13,7 +14,7 @@ from torchlint.semantics.taken_apart import place_of, returned_at
 from torchlint.semantics.values import Grad, Kind, Value
 
 if TYPE_CHECKING:
-    from torchlint.semantics.entities import Binding, Call, Write
+    from torchlint.semantics.entities import Binding, Call, Function, Write
     from torchlint.semantics.model import Model
 
 _Maker = tuple[str, "int | None"]
@@ -129,10 +130,46 @@ def is_what_trains(model: Model, expression: cst.BaseExpression) -> bool:
 
 def _makers_of_losses(model: Model) -> frozenset[_Maker]:
     """Those whose result runs `backward()`, which takes one real number, under the only name that it gets."""
-    calls = (call for call in model.calls if call.method == "backward" and call.argument("gradient", 0).absent)
-    losses = (model.binding(call.receiver) for call in calls if call.receiver is not None)
+    losses = (model.binding(node) for node in _backpropagated(model))
     makers = (_maker(model, loss.writes[0]) for loss in losses if loss is not None and len(loss.writes) == 1)
     return frozenset(maker for maker in makers if maker is not None)
+
+
+def _backpropagated(model: Model) -> Iterator[cst.BaseExpression]:
+    """`x` of `x.backward()` and of `scaler.scale(x).backward()`, and of `optimize(x)` whose function runs that."""
+    for call in model.calls:
+        if call.method == "backward" and call.receiver is not None:
+            scaled = model.call(call.receiver) if isinstance(call.receiver, cst.Call) else None
+            is_scaled = scaled is not None and scaled.method == "scale" and len(scaled.arguments) == 1
+            if call.argument("gradient", 0).absent:
+                yield scaled.arguments[0].value if scaled is not None and is_scaled else call.receiver
+            continue
+        for name, place in _gone_back_through(model, call):
+            given = call.argument(name, place).node
+            if given is not None:
+                yield given
+
+
+def _gone_back_through(model: Model, call: Call) -> Iterator[tuple[str, int]]:
+    """The parameters, and their places in the call, that the function that is called runs `backward()` of."""
+    home, function = (model, call.target) if call.target is not None else model.elsewhere(call) or (model, None)
+    if function is None:
+        return
+    for name in home.once(_parameters_gone_back_through).get(function, ()):
+        yield name, function.params.index(name) - (function.cls is not None and not function.is_static)
+
+
+def _parameters_gone_back_through(model: Model) -> dict[Function, list[str]]:
+    """Of functions, the parameters that they run `backward()` of, whatever else they do."""
+    found: dict[Function, list[str]] = {}
+    for call in model.calls:
+        binding = model.binding(call.receiver) if call.method == "backward" and call.receiver is not None else None
+        if binding is None or not binding.is_parameter or len(binding.writes) != 1:
+            continue
+        is_always = call.argument("gradient", 0).absent and not model.guards(call.node)
+        if is_always and call.function is binding.scope_function and binding.name in call.function.params:
+            found.setdefault(call.function, []).append(binding.name)
+    return found
 
 
 def _maker(model: Model, write: Write) -> _Maker | None:
