@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from difflib import SequenceMatcher
 from itertools import pairwise
 from pathlib import Path
 
 from torchlint.config import Settings
+from torchlint.edits.line_matcher import LineMatcher
 from torchlint.files.discovery import Target, is_excluded, shown
 from torchlint.filters.add_ignore import add_ignores
 from torchlint.filters.narrowing import Baselines
@@ -76,7 +76,7 @@ def changed_lines(before: Source, after: Source) -> list[Edit]:
 def _edits(position: int, before: str, after: str) -> Iterator[Edit]:
     """Of a text that stands at a position."""
     starts = _line_starts(before)
-    changes = SequenceMatcher(None, _lines(before), _lines(after), autojunk=False).get_opcodes()
+    changes = LineMatcher(_lines(before), _lines(after)).get_opcodes()
     others = _line_starts(after)
     for kind, first, last, start, end in changes:
         if kind != "equal":

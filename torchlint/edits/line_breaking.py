@@ -6,12 +6,12 @@ import re
 import tokenize
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from difflib import SequenceMatcher
 from io import StringIO
 from itertools import accumulate, pairwise, zip_longest
 from keyword import iskeyword
 from typing import TYPE_CHECKING
 
+from torchlint.edits.line_matcher import LineMatcher
 from torchlint.finding import Edit
 
 if TYPE_CHECKING:
@@ -65,7 +65,7 @@ def _grown(own: Sequence[str], after: Source, limit: int, near: int) -> Iterator
     stripped = [line.rstrip("\r\n") for line in lines]
     if all(len(line) <= limit for line in stripped):
         return
-    for _, first, last, start, end in SequenceMatcher(None, own, stripped, autojunk=False).get_opcodes():
+    for _, first, last, start, end in LineMatcher(own, stripped).get_opcodes():
         replaced = max(map(len, own[first:last]), default=0)
         replaced += _FEW if replaced > near else 0
         for row in range(start, end):

@@ -132,19 +132,12 @@ def _carried(lines: Lines, before: Sequence[str], after: Sequence[str]) -> Lines
 
 def _differences(before: Sequence[str], after: Sequence[str]) -> Iterator[tuple[int, int, int, int]]:
     """Blocks of lines [i, j) that blocks [k, l) took the place of, in their order."""
-    from difflib import SequenceMatcher
+    from torchlint.edits.line_matcher import LineMatcher
 
-    head = _common(before, after)
-    tail = _common(before[head:][::-1], after[head:][::-1])
-    inner = SequenceMatcher(None, before[head : len(before) - tail], after[head : len(after) - tail])
-    for tag, *block in inner.get_opcodes():
+    for tag, *block in LineMatcher(before, after).get_opcodes():
         if tag != "equal":
-            old_start, old_end, start, end = (position + head for position in block)
+            old_start, old_end, start, end = block
             yield old_start, old_end, start, end
-
-
-def _common(first: Sequence[str], second: Sequence[str]) -> int:
-    return next((number for number, (a, b) in enumerate(zip(first, second)) if a != b), min(len(first), len(second)))
 
 
 @dataclass(frozen=True, slots=True)

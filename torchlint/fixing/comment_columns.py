@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from difflib import SequenceMatcher
 from typing import TYPE_CHECKING
 
 from torchlint.edits.line_breaking import Layout, layout_of
+from torchlint.edits.line_matcher import LineMatcher
 from torchlint.finding import Edit
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ def realigned(before: Source, after: Source) -> Source:
 def _changed(old: Layout, new: Layout) -> Iterator[tuple[int, int]]:
     """The rows of lines that have changed, before and after, where as many lines have taken their place."""
     own, made = ([layout.line(row) for row in range(len(layout.starts) - 1)] for layout in (old, new))
-    for _, first, last, start, end in SequenceMatcher(None, own, made, autojunk=False).get_opcodes():
+    for _, first, last, start, end in LineMatcher(own, made).get_opcodes():
         if last - first == end - start:
             yield from ((a, b) for a, b in zip(range(first, last), range(start, end)) if own[a] != made[b])
 

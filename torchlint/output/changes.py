@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from torchlint.edits.line_matcher import LineMatcher
 from torchlint.finding import Edit
 from torchlint.source import Source, splice
 
 if TYPE_CHECKING:
     from torchlint.fixing.passes import Fixed
+
+
+_AROUND = 3  # lines of a unified diff that stay the same around a change
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,10 +55,30 @@ def unified_diff(fixed: Fixed) -> str:
     """The change of a whole file, of a notebook's JSON as it stands in the file."""
     before, after = (s.data[len(s.bom) :].decode(s.encoding) for s in (fixed.before, fixed.source))
     name = fixed.before.path.as_posix()
-    lines = difflib.unified_diff(_lines(before), _lines(after), name, name)
+    lines = [f"--- {name}\n", f"+++ {name}\n", *_hunk_lines(_lines(before), _lines(after))]
     return "".join(line if line.endswith("\n") else line + "\n\\ No newline at end of file\n" for line in lines)
+
+
+def _hunk_lines(before: Sequence[str], after: Sequence[str]) -> Iterator[str]:
+    """The lines of a unified diff, each change with three lines around it."""
+    for group in LineMatcher(before, after).get_grouped_opcodes(_AROUND):
+        (_, first, _, start, _), (_, _, last, _, end) = group[0], group[-1]
+        yield f"@@ -{_range(first, last)} +{_range(start, end)} @@\n"
+        for tag, old_start, old_end, new_start, new_end in group:
+            if tag == "equal":
+                yield from (f" {line}" for line in before[old_start:old_end])
+                continue
+            yield from (f"-{line}" for line in before[old_start:old_end])
+            yield from (f"+{line}" for line in after[new_start:new_end])
+
+
+def _range(start: int, end: int) -> str:
+    """The lines [start, end) as a unified diff gives them; an empty range by the line before it."""
+    length = end - start
+    return f"{start + 1}" if length == 1 else f"{start + bool(length)},{length}"
 
 
 def _lines(text: str) -> list[str]:
     """Lines with their newlines; only line feeds count, as for diff and patch."""
-    return [line + "\n" for line in text.split("\n")[:-1]] + ([text.rpartition("\n")[2]] if text[-1:] != "\n" else [])
+    *lines, last = text.split("\n")
+    return [f"{line}\n" for line in lines] + ([last] if last else [])
