@@ -1,4 +1,4 @@
-"""What a loss shows where its callers, all of them in other files, ask for it."""
+"""What a function shows where its callers, some of them in other files, ask for it."""
 
 from __future__ import annotations
 
@@ -88,3 +88,52 @@ def test_what_a_loss_may_show_in_every_round_is_part_of_a_step(
     tmp_path: Path, trained: str, tested: str, end: str, option: str
 ) -> None:
     assert count(tmp_path, trained, tested, end, option) == 1
+
+
+EPOCH = """
+    import torch
+
+    def epoch(net: torch.nn.Module, loader, optimizer, flag=False):
+        for x, y in loader:
+            optimizer.zero_grad()
+            loss = torch.nn.functional.mse_loss(net(x.cuda()), y.cuda())
+            loss.backward()
+            optimizer.step()
+            if flag:
+                print("loss: %.2f" % loss)
+
+    {own}
+"""
+EPOCHS = """
+    import torch
+    from losses import epoch
+
+    def train(net: torch.nn.Module, loader, optimizer, options):
+        first = True
+        for number in range(9):
+            epoch(net, loader, optimizer{given})
+            first = False
+
+    train(torch.nn.Linear(2, 2).cuda(), [], None, {{}})
+"""
+
+
+@pytest.mark.parametrize(
+    ("own", "given", "count"),
+    [
+        ("", "", 0),
+        ("", ", flag=False", 0),
+        ("", ", first", 0),
+        ("def one(net, loader, optimizer): epoch(net, loader, optimizer)", "", 0),
+        ("", ", True", 1),
+        ("", ", options['flag']", 1),
+        ("def one(net, loader, optimizer): epoch(net, loader, optimizer, True)", "", 1),
+        ("def one(net, loader, optimizer): return (epoch, net, loader)", "", 1),
+    ],
+)
+def test_what_an_epoch_shows_only_where_a_call_asks_for_it(tmp_path: Path, own: str, given: str, count: int) -> None:
+    (tmp_path / "pyproject.toml").touch()
+    (tmp_path / "main.py").write_text(dedent(EPOCHS.format(given=given)))
+    (tmp_path / "losses.py").write_text(dedent(EPOCH.format(own=own)))
+    found = lint(Source.read(tmp_path / "losses.py"), Settings.selecting("SYNC04"), strict=True, project=Project())
+    assert len(found) == count

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import libcst as cst
@@ -39,28 +38,22 @@ def is_option(model: Model, node: cst.CSTNode, function: Function) -> bool:
     return False
 
 
-def is_left_off(model: Model, node: cst.CSTNode, function: Function) -> bool:
-    """`if flag:` of a parameter that is False where no call gives it: the calls in sight, all of them in other files,
-    leave it so, or ask for it in their first round only."""
-    asked = list(_asked_for(model, node, function))
-    if not asked or function.callers or function.foreign_callers:
+def is_left_off(model: Model, asked: cst.BaseExpression) -> bool:
+    """`flag` of `if flag:`, a parameter that is False where no call gives it: the calls in sight, some of them in other
+    files, leave it so, or ask for it in their first round only."""
+    parameter = model.binding(asked) if isinstance(asked, cst.Name) else None
+    if parameter is None or not parameter.is_parameter or len(parameter.writes) > 1:
         return False
-    calls = list(model.calls_elsewhere(function))
-    return bool(calls) and any(all(_leaves_off(home, call, parameter) for home, call in calls) for parameter in asked)
-
-
-def _asked_for(model: Model, node: cst.CSTNode, function: Function) -> Iterator[Binding]:
-    """The parameters that have to be true for a node to run, and that are False unless a call gives them."""
-    defaults = Signature.of(function).defaults
-    for guard in model.guards(node):
-        if guard.branch != "body" or guard.test is None:
-            continue
-        for part in conjuncts(guard.test):
-            binding = model.binding(part) if isinstance(part, cst.Name) else None
-            if binding is None or not binding.is_parameter or binding.scope_function is not function:
-                continue
-            if len(binding.writes) == 1 and _is(defaults.get(binding.name), "False"):
-                yield binding
+    function = parameter.scope_function
+    if not _is(Signature.of(function).defaults.get(parameter.name), "False"):
+        return False
+    if function.passed_around or any(call.target is not function for call in function.callers):
+        return False
+    elsewhere = list(model.calls_elsewhere(function))
+    if len(elsewhere) < len(function.foreign_callers):
+        return False
+    calls = [*((model, call) for call in function.callers), *elsewhere]
+    return bool(calls) and all(_leaves_off(home, call, parameter) for home, call in calls)
 
 
 def _leaves_off(home: Model, call: Call, parameter: Binding) -> bool:

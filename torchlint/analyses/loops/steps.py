@@ -71,9 +71,7 @@ def _step_of_function(model: Model, node: cst.CSTNode) -> Step | None:
     if function.hook is not None:
         return Step(None, function.hook.role, is_hook=function.hook.on_device)
     role = called_per_step(model, function) or (Role.STEPS if _is_for_others(model, function) else None)
-    if role is None or is_option(model, node, function) or is_left_off(model, node, function):
-        return None
-    return Step(None, role)
+    return Step(None, role) if role is not None and not is_option(model, node, function) else None
 
 
 def is_forward(function: Function) -> bool:
@@ -142,6 +140,8 @@ def _is_switched_off(model: Model, guard: Guard) -> bool:
         match unfilled_default(model, part):
             case cst.Name(value="False"):
                 return True
+        if is_left_off(model, part):
+            return True
     return False
 
 
