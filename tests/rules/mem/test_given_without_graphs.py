@@ -84,3 +84,35 @@ def train(model: nn.Module, loader, optimizer):
 )
 def test_a_network_whose_forward_switches_autograd_off_gives_no_graph(decorator: str, count: int) -> None:
     assert len(findings(MEASURE.format(decorator=decorator), "MEM01")) == count
+
+
+MANY = """
+import torch
+from torch import nn
+
+def perturbed(model: nn.Module, rows, total):
+    kept = []
+    for i in range(8):
+        {taken} = model(rows + 0.1 * torch.randn_like(rows))
+        kept.append({part})
+        {after}
+    return torch.tensor(sum(kept) / len(kept)), total
+"""
+
+
+@pytest.mark.parametrize(
+    ("taken", "part", "after", "count"),
+    [
+        ("hits, step, spent, *_", "spent", "", 0),
+        ("hits, step, spent, *_", "hits[step]", "", 0),
+        ("hits, step, spent, *_", "spent", "print(spent.size())", 1),
+        ("hits, step, spent, *_", "spent.mean()", "", 1),
+        ("hits, spent", "spent", "", 1),
+        ("spent", "spent", "", 1),
+    ],
+    ids=["of many", "a place of one of many", "with a size", "with a mean", "of two", "alone"],
+)
+def test_one_of_many_results_of_a_network_out_of_sight_may_be_a_number(
+    taken: str, part: str, after: str, count: int
+) -> None:
+    assert len(findings(MANY.format(taken=taken, part=part, after=after), "MEM01")) == count

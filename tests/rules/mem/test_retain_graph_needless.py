@@ -129,6 +129,13 @@ def test_an_optimizer_reads_only_the_number_that_its_closure_returns() -> None:
     assert findings(CLOSURE.format("lambda: closure()", "closure().backward()"), "MEM04") == []
 
 
+def test_the_closure_may_be_called_for_an_optimizer_that_takes_none() -> None:
+    assert len(findings(CLOSURE.format("closure", "total = closure(); print(total.item())"), "MEM04")) == 1
+    assert findings(CLOSURE.format("closure", "closure().backward()"), "MEM04") == []
+    assert findings(CLOSURE.format("closure", "keep(closure())"), "MEM04") == []
+    assert findings(CLOSURE.format("closure", "keep(closure)"), "MEM04") == []
+
+
 TWICE = """
 import torch
 from torch import nn

@@ -22,7 +22,7 @@ from torchlint.analyses.loops.trial_loops import is_trial
 from torchlint.files.test_code import is_test_code
 from torchlint.finding import Confidence
 from torchlint.semantics.class_bodies import is_placeholder
-from torchlint.semantics.dataflow import parameter_of_function
+from torchlint.semantics.dataflow import parameter_of_function, writes_reaching
 from torchlint.semantics.tree import arms, is_name, last_name, walk
 from torchlint.semantics.values import Kind, Place, Value
 from torchlint.semantics.vocabulary import makes_pipeline
@@ -439,5 +439,13 @@ def _is_gpu_trainer(call: Call, model: Model) -> bool:
     accelerator, gpus = call.argument("accelerator"), call.argument("gpus")
     if gpus.given and gpus.value.kind is not Kind.NONE:
         return gpus.value.constant != 0
-    choices = arms(accelerator.node) if accelerator.node is not None else ()
-    return any(model.value(node).constant in ("gpu", "cuda", "auto") for node in choices)
+    choices = _written(model, accelerator.node) if accelerator.node is not None else ()
+    return any(model.value(choice).constant in ("gpu", "cuda", "auto") for node in choices for choice in arms(node))
+
+
+def _written(model: Model, node: cst.BaseExpression) -> list[cst.BaseExpression]:
+    """What is written to a variable in one branch or another, before it is read."""
+    binding = model.binding(node) if isinstance(node, cst.Name) else None
+    written = writes_reaching(model, binding, node) if binding is not None else []
+    values = [write.value for write in written if write.kind == "assign" and not write.unpacked]
+    return [value for value in values if value is not None] or [node]

@@ -12,6 +12,7 @@ from torchlint.analyses.loops.exits import ends_program, leaves
 from torchlint.analyses.loops.extent import is_of_a_few, is_over_display, saves_each_time
 from torchlint.analyses.loops.first_iteration import ends_at_once
 from torchlint.analyses.loops.lone_losses import lone_losses
+from torchlint.analyses.loops.options import is_left_off, is_option
 from torchlint.analyses.loops.passes import goes_over_loaders, is_pass_over_data
 from torchlint.analyses.loops.single_runs import runs_once
 from torchlint.analyses.once import once_for_each
@@ -70,30 +71,7 @@ def _step_of_function(model: Model, node: cst.CSTNode) -> Step | None:
     if function.hook is not None:
         return Step(None, function.hook.role, is_hook=function.hook.on_device)
     role = called_per_step(model, function) or (Role.STEPS if _is_for_others(model, function) else None)
-    return Step(None, role) if role is not None and not _is_option(model, node, function) else None
-
-
-def _is_option(model: Model, node: cst.CSTNode, function: Function) -> bool:
-    """Whether calls in other files alone say if a function comes to a node: `if debug:`, `if mode == "peak":`."""
-    if function.callers or function.foreign_callers or function.is_step:
-        return False
-    if function.cls is not None or not any(True for _ in model.calls_elsewhere(function)):
-        return False
-    for guard in model.guards(node):
-        for part in conjuncts(guard.test) if guard.test is not None else ():
-            match part:
-                case cst.Name() | cst.UnaryOperation(operator=cst.Not(), expression=cst.Name()):
-                    asked = part if isinstance(part, cst.Name) else part.expression
-                case cst.Comparison(left=cst.Name() as asked, comparisons=[target]) if isinstance(
-                    target.comparator, cst.SimpleString
-                ):
-                    pass
-                case _:
-                    continue
-            binding = model.binding(asked)
-            if binding is not None and binding.is_parameter and binding.scope_function is function:
-                return True
-    return False
+    return Step(None, role) if role is not None and not is_option(model, node, function) else None
 
 
 def is_forward(function: Function) -> bool:
@@ -162,6 +140,8 @@ def _is_switched_off(model: Model, guard: Guard) -> bool:
         match unfilled_default(model, part):
             case cst.Name(value="False"):
                 return True
+        if is_left_off(model, part):
+            return True
     return False
 
 
@@ -219,7 +199,7 @@ def called_per_step(model: Model, function: Function, depth: int = _DEPTH) -> Ro
         if is_gated(model, call.node, step) or hangs_on_tensor(model, call, step):
             continue
         if step is None:
-            if _is_option(model, call.node, call.function):
+            if is_option(model, call.node, call.function):
                 continue
             role = called_per_step(model, call.function, depth - 1)
             if role is not None:

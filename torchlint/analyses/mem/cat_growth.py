@@ -94,7 +94,7 @@ def _growth(model: Model, call: Call) -> Growth | None:
     elif isinstance(target, cst.Subscript):
         entries = [node for read in inside if (node := _entry(model, read, target)) is not None]
         inside = [node for node in entries if node is not target and not _begins(model, node, target)]
-    reads = [read for read in inside if read is not grown]
+    reads = [read for read in inside if read is not grown and not _grows_otherwise(model, read, target)]
     if any(not is_watch(model, read) for read in reads) or (reads and isinstance(loops[0].node, cst.While)):
         return None
     parts = tuple(element for place, element in enumerate(elements) if place not in places)
@@ -185,6 +185,22 @@ def _begins(model: Model, node: cst.CSTNode, target: cst.Subscript | cst.Name) -
     if not isinstance(model.parent(node), cst.AssignTarget) or not node.deep_equals(target):
         return False
     statement, growth = model.statement(node), model.statement(target)
+    conditions = (around for around in model.ancestors(growth) if isinstance(around, cst.If))
+    return any(_are_apart(model, condition, statement, growth) for condition in conditions)
+
+
+def _grows_otherwise(model: Model, read: cst.CSTNode, target: cst.Subscript | cst.Name) -> bool:
+    """Whether a read is what `torch.cat` makes longer in another branch than the one in which the tensor grows."""
+    above = next((node for node in model.ancestors(read) if isinstance(node, cst.Call)), None)
+    call = model.call(above) if above is not None else None
+    if call is None or call.callee is None or not CAT.fullmatch(call.callee):
+        return False
+    if read not in elements_of(call.node):
+        return False
+    assigned = _assigned(model, call.node)
+    if assigned is None or not _is_same(assigned, target):
+        return False
+    statement, growth = model.statement(assigned), model.statement(target)
     conditions = (around for around in model.ancestors(growth) if isinstance(around, cst.If))
     return any(_are_apart(model, condition, statement, growth) for condition in conditions)
 

@@ -38,7 +38,7 @@ def carriers(model: Model, expression: cst.BaseExpression) -> Iterator[cst.BaseE
                 if not _is_what_is_no_tensor(branch, other, expression.test):
                     yield from carriers(model, branch)
         case _:
-            if _counts_parts(model, expression):
+            if _counts_parts(model, expression) or _is_left_with_others(model, expression):
                 return
             if carries(model.value(expression)):
                 yield _smallest(model, expression)
@@ -55,6 +55,26 @@ def _counts_parts(model: Model, expression: cst.BaseExpression) -> bool:
             binding = model.binding(whole) if model.value(whole).is_tensor else None
             return binding is not None and all(write.unpacked for write in binding.writes)
     return False
+
+
+def _is_left_with_others(model: Model, expression: cst.BaseExpression) -> bool:
+    """`spent`, or `hits[step]`, of `hits, step, spent, *_ = model(x)`: a network out of sight that returns so much
+    returns numbers, too, and nothing that is asked of this one tells that it is a tensor."""
+    whole = expression.value if isinstance(expression, cst.Subscript) else expression
+    binding = model.binding(whole) if isinstance(whole, cst.Name) else None
+    if binding is None or any(map(words.is_tensor_method, binding.methods)):
+        return False
+    return any(_is_taken_with_star(model, write) for write in writes_reaching(model, binding, whole))
+
+
+def _is_taken_with_star(model: Model, write: Write) -> bool:
+    call = model.call(write.value) if write.unpacked and isinstance(write.value, cst.Call) else None
+    if call is None or not call.is_forward or call.target is not None or model.elsewhere(call) is not None:
+        return False
+    together = model.parent(model.parent(write.target))
+    return isinstance(together, (cst.Tuple, cst.List)) and any(
+        isinstance(element, cst.StarredElement) for element in together.elements
+    )
 
 
 def _is_what_is_no_tensor(branch: cst.BaseExpression, other: cst.BaseExpression, test: cst.BaseExpression) -> bool:

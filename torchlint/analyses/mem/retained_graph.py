@@ -323,9 +323,9 @@ def _is_put_by(model: Model, call: Call, parts: GraphParts) -> bool:
 
 def _ends_with_callers(model: Model, function: Function) -> bool:
     """Whether no caller of the function can send what it returns backward once more."""
-    if _is_only_closure(model, function):
-        return True  # the optimizer reads the number
-    if not function.callers or function.passed_around:
+    if function.passed_around and not _is_closure(model, function):
+        return False  # an optimizer reads the number
+    if not function.callers and not function.passed_around:
         return False
     for call in function.callers:
         above = model.parent(call.node)
@@ -341,9 +341,10 @@ def _ends_with_callers(model: Model, function: Function) -> bool:
     return True
 
 
-def _is_only_closure(model: Model, function: Function) -> bool:
-    """Whether a function is nothing but the closure of an optimizer's step."""
+def _is_closure(model: Model, function: Function) -> bool:
+    """Whether a function is handed to nothing but the step of an optimizer, wherever it is called besides."""
     steps = [call for call in model.calls if call.is_optimizer_step and function in call.passes]
     handed = {arg.value for call in steps for arg in call.arguments if isinstance(arg.value, cst.Name)}
+    asked = handed | {call.node.func for call in function.callers}
     bindings = {model.binding(name) for name in handed}
-    return bool(handed) and all(binding is not None and handed.issuperset(binding.reads) for binding in bindings)
+    return bool(handed) and all(binding is not None and asked.issuperset(binding.reads) for binding in bindings)
