@@ -171,3 +171,65 @@ def test_what_the_caller_uses_as_a_tensor_is_one(first: str) -> None:
 )
 def test_what_the_caller_may_hand_on_as_a_list(first: str) -> None:
     assert not findings(HANDED.format(first=first), "LIN01", "VEC01", "VEC02")
+
+
+PADDED = """
+import torch
+
+
+def means(frames: torch.Tensor, lengths: torch.Tensor):
+    batch, channels, steps = frames.shape
+    return torch.stack([{element} for i, n in enumerate(lengths)])
+"""
+
+
+@pytest.mark.parametrize(
+    "element",
+    [
+        "torch.mean(frames[i][:, 0:n], 1)",
+        "torch.mean(frames[i, :, :n], dim=1)",
+        "frames[i][:, :n].mean(1)",
+        "frames[i, 0, :n].sum(0)",
+        "torch.sum(frames[i][:n], 0)",
+    ],
+)
+def test_the_mean_of_each_row_up_to_a_length_of_its_own(element: str) -> None:
+    (found,) = findings(PADDED.format(element=element), "VEC01", "VEC06")
+    assert found.code == "VEC06"
+
+
+@pytest.mark.parametrize(
+    "element",
+    [
+        "torch.mean(frames[i][:, 0:n], 0)",
+        "torch.mean(frames[i, :, :n], dim=0)",
+        "frames[i][:, :n].mean(0)",
+        "torch.max(frames[i][:, 0:n], 1)",
+        "frames[i, :n, :n].sum(0)",
+        "torch.mean(frames[i][:, 1:n:2], 0)",
+    ],
+)
+def test_what_is_as_long_as_each_row_says(element: str) -> None:
+    assert not findings(PADDED.format(element=element), "VEC01", "VEC06")
+
+
+ROWS_OF_ROWS = """
+import torch
+
+
+def similarities(speakers: torch.Tensor, centroids: torch.Tensor):
+    found = []
+    for speaker in {iterable}:
+        for utterance in speaker{part}:
+            found.append(torch.mv(centroids, utterance) / utterance.norm())
+    return torch.stack(found)
+"""
+
+
+@pytest.mark.parametrize(
+    ("iterable", "part", "count"),
+    [("speakers", "", 1), ("speakers", ".tolist()", 0), ("centroids.items()", "", 0), ("load(speakers)", "", 0)],
+)
+def test_rows_of_rows(iterable: str, part: str, count: int) -> None:
+    code = ROWS_OF_ROWS.format(iterable=iterable, part=part)
+    assert len(findings(code, "LIN01", "VEC01", "VEC02")) == count
