@@ -326,7 +326,14 @@ class _Finder:
         if isinstance(kept.value, cst.Dict):
             entries = [entry.value for entry in kept.value.elements]
             return bool(entries) and all(self._model.value(entry).kind is Kind.NUMBER for entry in entries)
-        return is_host_value(kept.value)
+        return is_host_value(kept.value) or self._is_measure(kept.value)
+
+    def _is_measure(self, value: cst.BaseExpression | None) -> bool:
+        """`error_of(x[i], y[i])`, of a function of the program that returns a number."""
+        if not isinstance(value, cst.Call) or self._model.value(value).kind is not Kind.NUMBER:
+            return False
+        call = self._model.call(value)
+        return call.target is not None or call.foreign is not None
 
     def _is_written_out(self, kept: Kept, trace: Trace) -> bool:
         """Whether numbers become a text, or entries of a dict, or rows those of a list, for which nothing is computed:
