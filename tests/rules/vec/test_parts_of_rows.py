@@ -39,7 +39,6 @@ def test_the_greatest_of_what_a_mask_picks_of_each_row(body: str, join: str) -> 
 @pytest.mark.parametrize(
     ("body", "join"),
     [
-        ("far.append(dist[i][same[i]])\nnear.append(dist[i][~same[i]])", "cat"),
         ("far.append(dist[i][same[i]].argmax())\nnear.append(dist[i][~same[i]].argmin())", "stack"),
         ("far.append(dist[i][same[i]].median())\nnear.append(dist[i][~same[i]].median())", "stack"),
         ("far.append(dist[i][same[i]].sort()[0])\nnear.append(dist[i][~same[i]].sort()[0])", "cat"),
@@ -233,3 +232,49 @@ def similarities(speakers: torch.Tensor, centroids: torch.Tensor):
 def test_rows_of_rows(iterable: str, part: str, count: int) -> None:
     code = ROWS_OF_ROWS.format(iterable=iterable, part=part)
     assert len(findings(code, "LIN01", "VEC01", "VEC02")) == count
+
+
+JOINED = """
+import torch
+
+
+def spread(x: torch.Tensor, labels: torch.Tensor, count: int):
+    dist = torch.cdist(x, x)
+    mask = labels[:, None] == labels[None]
+    found = []
+    for i in range(x.size(0)):
+        value = {value}
+        found.append(value)
+    {use}
+"""
+
+
+@pytest.mark.parametrize(
+    ("value", "use"),
+    [
+        ("dist[i][mask[i]].clamp(min=1e-12)", "found = torch.cat(found)\n    return found.mean()"),
+        ("dist[i, mask[i]] * 2", "return torch.cat(found, dim=0).mean()"),
+        ("torch.masked_select(dist[i], mask[i])", "return torch.cat(found).mean()"),
+        ("x[i][mask[i, 0]]", "return torch.cat(found)"),
+    ],
+)
+def test_what_a_mask_picks_of_each_row_joined(value: str, use: str) -> None:
+    (found,) = findings(JOINED.format(value=value, use=use), "VEC01")
+    assert "x[mask]" in found.message
+
+
+@pytest.mark.parametrize(
+    ("value", "use"),
+    [
+        ("dist[i][mask[i]].sort()[0]", "return torch.cat(found)"),
+        ("dist[i][mask[i]].softmax(0)", "return torch.cat(found)"),
+        ("dist[i][mask[i]]", "return found"),
+        ("dist[i][mask[i]]", "return torch.cat(found), found[0]"),
+        ("dist[i][mask[i]]", "return torch.stack(found)"),
+        ("x[i, :, mask[i]]", "return torch.cat(found)"),
+        ("dist[i][labels == i]", "return torch.cat(found)"),
+        ("dist[i][mask[i]].cumsum(0)", "return torch.cat(found)"),
+    ],
+)
+def test_what_a_mask_picks_of_each_row_and_that_stays_apart(value: str, use: str) -> None:
+    assert not findings(JOINED.format(value=value, use=use), "VEC01", "VEC02")
