@@ -213,3 +213,44 @@ def test_an_object_that_switches_autograd_off_by_itself(library: str, count: int
                     print(self.detection_model(path)[0].boxes.conf.cpu().numpy())
         """
     assert len(findings(code, "MEM05")) == count
+
+
+SCRIPT = """
+    import sys
+
+    import torch
+    from torch import nn
+    from torchvision.io import read_image
+
+    def test_pictures():
+        net = nn.Sequential(nn.Conv2d(3, 8, 3), nn.Flatten())
+        {load}
+        net.eval()
+        for path in sys.argv[1:]:
+            print(net(read_image(path)[None].float()).argmax(1).tolist())
+
+    {run}
+    """
+LOAD = 'net.load_state_dict(torch.load("net.pt", weights_only=True))'
+RUN = 'if __name__ == "__main__":\n        test_pictures()'
+
+
+@pytest.mark.parametrize(
+    ("path", "load", "run", "count"),
+    [
+        ("test_net.py", LOAD, RUN, 1),
+        ("test_net.py", LOAD, "", 0),
+        ("test/test_net.py", LOAD, RUN, 0),
+        ("tests/test_net.py", LOAD, RUN, 0),
+        ("test_net.py", "net.train(False)", RUN, 0),
+    ],
+)
+def test_a_script_that_is_named_for_a_test_and_loads_what_was_trained(
+    tmp_path: Path, path: str, load: str, run: str, count: int
+) -> None:
+    file = tmp_path / path
+    file.parent.mkdir(exist_ok=True)
+    (tmp_path / "pyproject.toml").touch()
+    file.write_text(dedent(SCRIPT).format(load=load, run=dedent(run)).lstrip())
+    settings = Settings.selecting("MEM05")
+    assert len(lint(Source.read(file), settings, strict=True, project=Project())) == count

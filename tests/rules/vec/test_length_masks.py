@@ -37,6 +37,7 @@ def _found(body: str, loop: str = LOOP, mask: str = "torch.zeros(x.size(0), x.si
         ("mask[i, :lengths[i]] = 1", "i in range(x.size(0))"),
         ("n = lengths[i].item()\nmask[i, n:].fill_(1)", "i in range(len(lengths))"),
         ("length = length.item()\nif mask[i].size(0) - length > 0:\n    mask[i].narrow(0, 0, length).fill_(1)", LOOP),
+        ("n = int(length.detach().cpu().numpy())\nmask[i, :, n:] = True\nmask[i, n:] = True", LOOP),
         ("mask[i, :length] = torch.ones(length)", LOOP),
         ("mask[i, :length] = 1\nmask[i, length:] = -1", LOOP),
         ("mask[i, :first, :second] = 1", "i, (first, second) in enumerate(zip(lengths, others))"),

@@ -39,7 +39,6 @@ def test_the_greatest_of_what_a_mask_picks_of_each_row(body: str, join: str) -> 
 @pytest.mark.parametrize(
     ("body", "join"),
     [
-        ("far.append(dist[i][same[i]])\nnear.append(dist[i][~same[i]])", "cat"),
         ("far.append(dist[i][same[i]].argmax())\nnear.append(dist[i][~same[i]].argmin())", "stack"),
         ("far.append(dist[i][same[i]].median())\nnear.append(dist[i][~same[i]].median())", "stack"),
         ("far.append(dist[i][same[i]].sort()[0])\nnear.append(dist[i][~same[i]].sort()[0])", "cat"),
@@ -171,3 +170,111 @@ def test_what_the_caller_uses_as_a_tensor_is_one(first: str) -> None:
 )
 def test_what_the_caller_may_hand_on_as_a_list(first: str) -> None:
     assert not findings(HANDED.format(first=first), "LIN01", "VEC01", "VEC02")
+
+
+PADDED = """
+import torch
+
+
+def means(frames: torch.Tensor, lengths: torch.Tensor):
+    batch, channels, steps = frames.shape
+    return torch.stack([{element} for i, n in enumerate(lengths)])
+"""
+
+
+@pytest.mark.parametrize(
+    "element",
+    [
+        "torch.mean(frames[i][:, 0:n], 1)",
+        "torch.mean(frames[i, :, :n], dim=1)",
+        "frames[i][:, :n].mean(1)",
+        "frames[i, 0, :n].sum(0)",
+        "torch.sum(frames[i][:n], 0)",
+    ],
+)
+def test_the_mean_of_each_row_up_to_a_length_of_its_own(element: str) -> None:
+    (found,) = findings(PADDED.format(element=element), "VEC01", "VEC06")
+    assert found.code == "VEC06"
+
+
+@pytest.mark.parametrize(
+    "element",
+    [
+        "torch.mean(frames[i][:, 0:n], 0)",
+        "torch.mean(frames[i, :, :n], dim=0)",
+        "frames[i][:, :n].mean(0)",
+        "torch.max(frames[i][:, 0:n], 1)",
+        "frames[i, :n, :n].sum(0)",
+        "torch.mean(frames[i][:, 1:n:2], 0)",
+    ],
+)
+def test_what_is_as_long_as_each_row_says(element: str) -> None:
+    assert not findings(PADDED.format(element=element), "VEC01", "VEC06")
+
+
+ROWS_OF_ROWS = """
+import torch
+
+
+def similarities(speakers: torch.Tensor, centroids: torch.Tensor):
+    found = []
+    for speaker in {iterable}:
+        for utterance in speaker{part}:
+            found.append(torch.mv(centroids, utterance) / utterance.norm())
+    return torch.stack(found)
+"""
+
+
+@pytest.mark.parametrize(
+    ("iterable", "part", "count"),
+    [("speakers", "", 1), ("speakers", ".tolist()", 0), ("centroids.items()", "", 0), ("load(speakers)", "", 0)],
+)
+def test_rows_of_rows(iterable: str, part: str, count: int) -> None:
+    code = ROWS_OF_ROWS.format(iterable=iterable, part=part)
+    assert len(findings(code, "LIN01", "VEC01", "VEC02")) == count
+
+
+JOINED = """
+import torch
+
+
+def spread(x: torch.Tensor, labels: torch.Tensor, count: int):
+    dist = torch.cdist(x, x)
+    mask = labels[:, None] == labels[None]
+    found = []
+    for i in range(x.size(0)):
+        value = {value}
+        found.append(value)
+    {use}
+"""
+
+
+@pytest.mark.parametrize(
+    ("value", "use"),
+    [
+        ("dist[i][mask[i]].clamp(min=1e-12)", "found = torch.cat(found)\n    return found.mean()"),
+        ("dist[i, mask[i]] * 2", "return torch.cat(found, dim=0).mean()"),
+        ("torch.masked_select(dist[i], mask[i])", "return torch.cat(found).mean()"),
+        ("x[i][mask[i, 0]]", "return torch.cat(found)"),
+    ],
+)
+def test_what_a_mask_picks_of_each_row_joined(value: str, use: str) -> None:
+    (found,) = findings(JOINED.format(value=value, use=use), "VEC01")
+    assert "x[mask]" in found.message
+
+
+@pytest.mark.parametrize(
+    ("value", "use"),
+    [
+        ("dist[i][mask[i]].sort()[0]", "return torch.cat(found)"),
+        ("dist[i][mask[i]].softmax(0)", "return torch.cat(found)"),
+        ("dist[i][mask[i]]", "return found"),
+        ("dist[i][mask[i]]", "return torch.cat(found), found[0]"),
+        ("dist[i][mask[i]]", "return torch.stack(found)"),
+        ("x[i, :, mask[i]]", "return torch.cat(found)"),
+        ("dist[i][labels == i]", "return torch.cat(found)"),
+        ("dist[i][mask[i]].cumsum(0)", "return torch.cat(found)"),
+    ],
+)
+def test_what_a_mask_picks_of_each_row_and_that_stays_apart(value: str, use: str) -> None:
+    assert not findings(JOINED.format(value=value, use=use), "VEC01", "VEC02")

@@ -47,3 +47,34 @@ def test_a_list_of_none_has_places_for_what_may_be_rows(start: str, count: int) 
                     self.ended[i] = text
     """
     assert len(findings(code, "VEC01")) == count
+
+
+MEASURED = """
+import numpy as np
+import torch
+from scipy.stats import sem
+
+
+def {name}(a, b):
+    {measure}
+
+
+def report(a: torch.Tensor, b: torch.Tensor):
+    errors = []
+    for i in range(a.size(0)):
+        errors.append({name}(a[i : i + 1], b[i : i + 1]))
+    return interval(0.95, len(errors) - 1, np.mean(errors), sem(errors))
+"""
+
+
+@pytest.mark.parametrize(
+    ("measure", "count"),
+    [
+        ("return torch.mean((a - b) ** 2).item()", 1),
+        ("return torch.sqrt(torch.mean((a - b) ** 2, dim=1)).mean().item()", 1),
+        ("return compare(a.numpy(), b.numpy())", 0),
+        ("return a[a > b].tolist()", 0),
+    ],
+)
+def test_a_number_that_a_function_makes_of_each_row(measure: str, count: int) -> None:
+    assert len(findings(MEASURED.format(name="error", measure=measure), "VEC01", "VEC02")) == count

@@ -31,7 +31,15 @@ def is_unit_test(model: Model, function: Function) -> bool:
     in_tests = path.name.startswith("test_") or "test" in folders
     if not in_tests or (function.cls is None and any(call.arguments for call in function.callers)):
         return False  # what the file itself hands something to is no test that is looked for by its name
+    if "test" not in folders and _is_program(model, function):
+        return False
     return function.name.startswith("test") or _is_test_case(function.cls, folders)
+
+
+def _is_program(model: Model, function: Function) -> bool:
+    """Whether a script runs a function that fills a network from a file, as no test does which a runner looks for."""
+    is_run = function.cls is None and any(call.function.is_module for call in function.callers)
+    return is_run and any(_loads(model, call) for call in reached(function))
 
 
 def is_test_case(model: Model, function: Function) -> bool:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import libcst as cst
 
 from torchlint.analyses.conditions import conditions, exclude
+from torchlint.analyses.rowwise.chosen_networks import passes_of_chosen
 from torchlint.analyses.rowwise.evidence import Evidence, evidence
 from torchlint.analyses.rowwise.names import spelled
 from torchlint.analyses.vectorize.reaching import Reaching
@@ -126,6 +127,8 @@ class Certainty:
             return self._is_of_tensor(node, self._model.statement(node))
         if call.target is not None or call.foreign is not None:
             return self._is_returned(call, depth)
+        if one and self._is_returned_by_each(call, depth):
+            return True
         if (call.receiver_value.ref or "").startswith("torch.distributions."):
             return call.value.kind is Kind.TENSOR  # what is drawn, a logarithm of densities
         name = call.callee or ""
@@ -237,6 +240,11 @@ class Certainty:
         """Whether a function of the project returns a tensor, or one at a place of a tuple or list that it returns."""
         entered = (self._model, call.target) if call.target is not None else self._model.elsewhere(call)
         return entered is not None and entered[0].once(Certainty).returns(entered[1], depth, place)
+
+    def _is_returned_by_each(self, call: Call, depth: int) -> bool:
+        """Of a pass of a network that is one of several classes."""
+        passes = passes_of_chosen(self._model, call) if call.is_forward else []
+        return bool(passes) and all(home.once(Certainty).returns(forward, depth - 1, None) for home, forward in passes)
 
     def returns(self, function: Function, depth: int, place: int | None) -> bool:
         """The same, of a function of this file."""

@@ -53,7 +53,7 @@ from torchlint.analyses.rowwise.state import (
     matched,
     together,
 )
-from torchlint.semantics.tree import children, expressions_below, prefixes, without_subscripts
+from torchlint.semantics.tree import children, expressions_below, integer, prefixes, without_subscripts
 from torchlint.semantics.values import Kind
 from torchlint.semantics.vocabulary import is_boolean, is_tensor_method
 
@@ -210,7 +210,9 @@ class Expressions:
             if seen.is_row and part.lower is not None:
                 self._step(part.lower, ".narrow", [seen])
             return seen
-        is_length = len(ends) == 1 and (seen.is_row or (of_row and seen.depends is Depends.FOREIGN))
+        is_length = (len(ends) == 1 or integer(part.lower) == 0) and (
+            seen.is_row or (of_row and seen.depends is Depends.FOREIGN)
+        )
         return replace(seen, depends=Depends.RAGGED, masked=True) if is_length else picked(seen)
 
     def _is_mask(self, node: cst.BaseExpression, seen: Seen) -> bool:
@@ -218,6 +220,8 @@ class Expressions:
 
     def _is_window(self, part: cst.Slice) -> bool:
         """`x[i : i + 3]`, `x[start[i] : end[i]]` with `end = start + 3`: as many elements in every iteration."""
+        if part.upper is not None and integer(part.lower) == 0 and self.quiet(part.upper).varies:
+            return False
         lower, upper = part.lower, self._defined(part.upper)
         starts: cst.BaseExpression | None = None
         if isinstance(lower, cst.Subscript) and isinstance(upper, cst.Subscript):
@@ -443,7 +447,7 @@ class Expressions:
             given = [*given, seen]
         elif kind is Nature.RAGGED and seen.varies:
             seen = picked(seen) if name == "torch.masked_select" else placed(seen)
-        elif name.removeprefix("torch.") in REDUCTIONS and len(node.args) == 1:
+        elif name.removeprefix("torch.") in REDUCTIONS and (len(node.args) == 1 or is_along_cut(node)):
             seen = reduced(seen)
         elif seen.depends is Depends.RAGGED and name in JOINING:
             seen = self._without_one(node) or seen

@@ -134,9 +134,16 @@ def _rows(reader: Expressions, iterable: cst.BaseExpression) -> cst.BaseExpressi
         return iterable
     if isinstance(iterable, cst.Name) and is_made_of_rows(reader.model, reader.certainty, iterable):
         return iterable
-    if reader.is_tensor(iterable) or (reader.of(iterable).is_row and reader.believed_tensor(iterable)):
+    if reader.is_tensor(iterable) or (reader.of(iterable).is_row and _may_be_row(reader, iterable)):
         return iterable
     return None
+
+
+def _may_be_row(reader: Expressions, node: cst.BaseExpression) -> bool:
+    """Whether what depends on a row is a tensor: as the model believes, or as what a loop has come to is one."""
+    binding = reader.model.binding(node)
+    is_come_to = binding is not None and all(write.kind == "for" for write in binding.writes)
+    return reader.believed_tensor(node) or (is_come_to and reader.model.value(node).kind is Kind.UNKNOWN)
 
 
 def _cut_tensor(reader: Expressions, node: cst.Call) -> cst.BaseExpression | None:

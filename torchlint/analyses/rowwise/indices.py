@@ -41,14 +41,25 @@ def has_key(node: cst.Subscript) -> bool:
 
 
 def is_along_cut(node: cst.Call) -> bool:
-    """`x[i, :length].sum(0)`: over the elements that a length picks, or a mask."""
+    """`x[i, :length].sum(0)`, `torch.mean(x[i][:, :length], 1)`: over the elements that a length picks, or a mask."""
     match node:
         case cst.Call(func=cst.Attribute(attr=cst.Name(value="max" | "min"))):
             return False  # which also say where
-        case cst.Call(func=cst.Attribute(value=cst.Subscript() as rows), args=[cst.Arg(value=cst.Integer(value="0"))]):
-            parts = [element.slice for subscript in reversed([*prefixes(rows)]) for element in subscript.slice]
-            return isinstance(parts[-1], cst.Slice) and all(isinstance(part, cst.Index) for part in parts[:-1])
+        case (
+            cst.Call(func=cst.Attribute(value=cst.Subscript() as rows), args=[dim])
+            | cst.Call(args=[cst.Arg(value=cst.Subscript() as rows), dim])
+        ):
+            return _is_cut_along(rows, integer(dim.value))
     return False
+
+
+def _is_cut_along(rows: cst.Subscript, dimension: int | None) -> bool:
+    """Whether this is the only dimension of which a part is taken; numbers have picked the row before."""
+    parts = [element.slice for subscript in reversed([*prefixes(rows)]) for element in subscript.slice]
+    cuts = [part for part in parts if isinstance(part, cst.Slice)]
+    picked = parts[: len(parts) - len(cuts)]
+    taken = [place for place, cut in enumerate(cuts) if cut.lower is not None or cut.upper is not None]
+    return taken == [dimension] and all(isinstance(part, cst.Index) for part in picked)
 
 
 class LeftOut(NamedTuple):

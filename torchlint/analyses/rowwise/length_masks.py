@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 _FILLS = ("torch.ones", "torch.zeros", "torch.ones_like", "torch.zeros_like", "builtins.float", "builtins.bool")
 _NUMBERS = ("builtins.int", "builtins.max", "builtins.min")
+_SAME = frozenset(["item", "long", "int", "detach", "cpu", "numpy", "tolist"])
 
 
 def length_mask(model: Model, certainty: Certainty, loop: cst.For) -> str | None:
@@ -123,7 +124,7 @@ class _Body:
                 return isinstance(at, cst.Name) and at.value == self._index
             case cst.BinaryOperation(left=left, right=right):
                 return self._is_length(left) or self._is_length(right)
-            case cst.Call(func=cst.Attribute(value=inner, attr=cst.Name(value="item" | "long" | "int")), args=()):
+            case cst.Call(func=cst.Attribute(value=inner, attr=cst.Name(value=name)), args=()) if name in _SAME:
                 return self._is_length(inner)
             case cst.Call(args=args) if self._model.call(node).callee in _NUMBERS:
                 return any(self._is_length(arg.value) for arg in args)

@@ -109,6 +109,15 @@ def of_windows(root: Root, trace: Trace) -> str:
     )
 
 
+def of_picks(root: Root) -> str:
+    """Of a loop that joins what a mask picks of each row."""
+    where = "This loop" if isinstance(root, cst.For) else "This comprehension"
+    return (
+        f"{where} puts what a mask picks of each row behind one another. Of the whole tensor the mask picks the same, "
+        "in one call: `x[mask]`."
+    )
+
+
 def of_frames(name: str) -> str:
     """Of a loop that fills a tensor with windows."""
     return f"This loop takes windows of `{name}` one by one, for a tensor to be made of them. {_UNFOLD}"

@@ -31,6 +31,7 @@ from torchlint.analyses.rowwise.collecting import (
 from torchlint.analyses.rowwise.evidence import is_found_to_be_list, is_list_where
 from torchlint.analyses.rowwise.groups import are_groups
 from torchlint.analyses.rowwise.length_masks import length_mask, of_mask
+from torchlint.analyses.rowwise.mask_picks import joins_picks
 from torchlint.analyses.rowwise.moving_windows import windowed_tensor
 from torchlint.analyses.rowwise.names import spelled
 from torchlint.analyses.rowwise.nature import is_report
@@ -187,7 +188,7 @@ class _Finder:
         elif self._is_independent(root, trace):
             code = self._code(root, trace, None)
         else:
-            others = self._drawing, self._selecting, self._windowing
+            others = self._drawing, self._selecting, self._windowing, self._picking
             found = (one(root, trace) for one in others)
             return self._partly(root, trace, reason) or next((work for work in found if work is not None), None)
         if code == "VEC08" and self._compares_step_by_step(trace):
@@ -245,6 +246,14 @@ class _Finder:
         message = wording.of_windows(root, trace)
         code = "VEC01" if isinstance(root, cst.For) else "VEC06"
         return Work(root, code, message, Confidence.LIKELY, "windows may overlap", self._chain(root, trace, None))
+
+    def _picking(self, root: Root, trace: Trace) -> Work | None:
+        """Of a loop that does nothing but put what a mask picks of each row behind one another."""
+        if not joins_picks(self._model, root, trace):
+            return None
+        message = wording.of_picks(root)
+        code = "VEC01" if isinstance(root, cst.For) else "VEC06"
+        return Work(root, code, message, Confidence.LIKELY, Fault.RAGGED.value, self._chain(root, trace, None))
 
     def _of_mask(self, loop: Loop, root: Root) -> Work | None:
         mask = length_mask(self._model, self._certainty, root) if isinstance(root, cst.For) else None
@@ -326,7 +335,14 @@ class _Finder:
         if isinstance(kept.value, cst.Dict):
             entries = [entry.value for entry in kept.value.elements]
             return bool(entries) and all(self._model.value(entry).kind is Kind.NUMBER for entry in entries)
-        return is_host_value(kept.value)
+        return is_host_value(kept.value) or self._is_measure(kept.value)
+
+    def _is_measure(self, value: cst.BaseExpression | None) -> bool:
+        """`error_of(x[i], y[i])`, of a function of the program that returns a number."""
+        if not isinstance(value, cst.Call) or self._model.value(value).kind is not Kind.NUMBER:
+            return False
+        call = self._model.call(value)
+        return call.target is not None or call.foreign is not None
 
     def _is_written_out(self, kept: Kept, trace: Trace) -> bool:
         """Whether numbers become a text, or entries of a dict, or rows those of a list, for which nothing is computed:
