@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
+from torchlint.analyses.callers_by_name import is_run_by_forward_of_base
 from torchlint.analyses.compatibility import is_of_another_library
 from torchlint.analyses.devices.meetings import meets_host_tensor
 from torchlint.analyses.devices.moves import moves_to_accelerator, places_itself
@@ -269,8 +270,11 @@ class Residence:
         )
 
     def _is_of_input(self, tensor: cst.BaseExpression) -> bool:
-        """Whether it is computed from what a forward pass is given; a list made of that may be anywhere."""
-        return is_forward(self._model.function(tensor)) and is_computed_from_parameters(self._model, tensor)
+        """Whether it is computed from what a forward pass is given, be it by the base of its class; a list made of that
+        may be anywhere."""
+        function = self._model.function(tensor)
+        is_pass = is_forward(function) or is_run_by_forward_of_base(self._model, function)
+        return is_pass and is_computed_from_parameters(self._model, tensor)
 
     def may_run_on_device(self, function: Function) -> bool:
         """Whether the models that a function runs may be on a GPU, as this file or another says."""
