@@ -214,6 +214,50 @@ def test_a_loader_that_a_method_hands_out(tmp_path: Path, returned: str, copied:
     assert [line for code, line in found(tmp_path, **files) if code == "DATA02"] == lines
 
 
+SEVERAL_BUILT = """\
+from torch.utils.data import DataLoader
+from samples import Dataset
+
+def get_loaders(config):
+    return DataLoader(Dataset(config), 4, num_workers=2), DataLoader(Dataset(config), 8, num_workers=2)
+"""
+KEEPER = """\
+from main import get_loaders
+
+class Keeper:
+    def __init__(self, config):
+        self.train_loader, self.test_loader = get_loaders(config)
+"""
+RUNNER = """\
+from keeper import {}
+from tqdm import tqdm
+
+class Runner({}):
+    def run(self, device, is_main):
+        bar = {}
+        for i, (x, y) in enumerate(bar):
+            self.step(x.{}, y)
+"""
+
+
+@pytest.mark.parametrize(
+    ("base", "bar", "copied", "lines"),
+    [
+        ("Keeper", "tqdm(self.train_loader, ncols=80) if is_main else self.train_loader", "to(device)", [5, 5]),
+        ("Keeper", "tqdm(self.train_loader)", "float()", []),
+        ("Keeper", "range(len(self.train_loader))", "to(device)", []),
+        ("Keeper", "tqdm(self.samples)", "to(device)", []),
+        ("object", "tqdm(self.train_loader)", "to(device)", []),
+    ],
+)
+def test_a_class_of_a_third_file_draws_from_what_its_base_keeps(
+    tmp_path: Path, base: str, bar: str, copied: str, lines: list[int]
+) -> None:
+    files = {"main": SEVERAL_BUILT, "samples": READ.format("self.paths[i]"), "keeper": KEEPER}
+    run = RUNNER.format("Keeper", base, bar, copied)
+    assert [line for code, line in found(tmp_path, **files, run=run) if code == "DATA02"] == lines
+
+
 # -- how often a batch is drawn
 
 FIRST = """\

@@ -30,6 +30,7 @@ from torchlint.semantics.values import Kind
 if TYPE_CHECKING:
     from torchlint.semantics.entities import Call, Class, Function, Loop
     from torchlint.semantics.model import Model
+    from torchlint.source import Source
 
 _TORCH = {"dataset": 0, "batch_size": 1, "num_workers": 5, "collate_fn": 6, "pin_memory": 7}
 _GRAPHS = {"dataset": 0, "data": 0}
@@ -59,12 +60,19 @@ _DRAWN = re.compile(
     r"|^[ \t]*(\w+(?: *, *\w+)*(?: *,)?)\s*=\s*next\(",
     re.MULTILINE,
 )
+# `bar = tqdm(train_loader, ncols=80) if is_main else train_loader`, and a loop over it.
+_SHOWN = re.compile(
+    r"^[ \t]*(\w+)[ \t]*=[ \t]*(?:(?!next\b|len\b)[\w.]+\(){1,3}[\w.]*(?:[lL]oader|_dl)\b",
+    re.MULTILINE,
+)
+_DRAWN_FROM = r"\bfor\s+((?:[\w,()*]+\s+){{1,20}}?)in\s+(?:\w+\()*(?:{})\b\s*[):,]"
 _UNPACKED = re.compile(
     r"^[ \t]*(\w+(?:[ \t]*,[ \t]*\w+)+)[ \t]*=[ \t]*(\w+)[ \t]*(?:#.*)?$"
     r"|\bfor\s+((?:[\w,]+\s+){1,20}?)in\s+(\w+)(?:\.items\(\)|\.values\(\))?\s*[])}:]",
     re.MULTILINE,
 )
 _NAME = re.compile(r"[a-zA-Z_]\w*")
+_CLASS = re.compile(r"^class\s+(\w+)", re.MULTILINE)
 _COPIED = re.compile(
     r"\b([a-zA-Z_]\w*)(?:\[[^\[\]\n]*\])?\.(?:cuda\(|to\(\s*[\"']?[\w.]*(?:device|gpu|cuda|rank|\bdev\b))",
     re.IGNORECASE,
@@ -227,8 +235,23 @@ def loaders(model: Model) -> list[Loader]:
 
 
 def are_moved_elsewhere(model: Model) -> bool:
-    """Whether files that may get a loader from this one draw batches and copy them to an accelerator."""
-    return any(copies_batches(source.text) for source in model.companions())
+    """Whether files that may get a loader from this one draw batches and copy them to an accelerator, or those of
+    classes that derive from theirs."""
+    near = list(model.companions())
+    return any(copies_batches(source.text) for source in (*near, *_deriving(model, near)))
+
+
+def _deriving(model: Model, near: list[Source]) -> Iterator[Source]:
+    """The files with classes that derive from those of files near by which use a function of this one: their methods
+    have what these keep."""
+    made = re.compile(r"\b(" + "|".join(f.name for f in model.functions if f.name.isidentifier()) + r")\(")
+    bases = {name for source in near if made.search(source.text) for name in _CLASS.findall(source.text)}
+    if not bases:
+        return
+    derived = re.compile(
+        r"^class\s+\w+\((?:[\w.]+\s*,\s*)*(?:\w+\.)*(?:" + "|".join(sorted(bases)) + r")\b", re.MULTILINE
+    )
+    yield from (source for source in model.users() if source not in near and derived.search(source.text))
 
 
 def _are_moved_in_sight(model: Model) -> bool:
@@ -266,6 +289,9 @@ def copies_batches(text: str, drawn: Set[str] = frozenset()) -> bool:
     if _sets_options(text) or _DEFAULT_CHANGED.search(text):
         return False
     drawn = drawn | {name for match in _DRAWN.finditer(text) for name in _NAME.findall(match[1] or match[2])}
+    shown = sorted({match[1] for match in _SHOWN.finditer(text)})
+    for match in re.finditer(_DRAWN_FROM.format("|".join(shown)), text) if shown else ():
+        drawn |= {*_NAME.findall(match[1])}
     for match in _UNPACKED.finditer(text):
         if (match[2] or match[4]) in drawn:
             drawn |= {*_NAME.findall(match[1] or match[3])}
