@@ -258,6 +258,52 @@ def test_a_class_of_a_third_file_draws_from_what_its_base_keeps(
     assert [line for code, line in found(tmp_path, **files, run=run) if code == "DATA02"] == lines
 
 
+KEPT_BY_ANOTHER = """\
+from torch.utils.data import DataLoader
+from samples import Dataset
+from keeper import Keeper
+from parts import Part
+
+loader = DataLoader(Dataset("data"), 4, num_workers=2)
+keeper = Keeper(loader, Part())
+keeper.run()
+"""
+KEEPING = """\
+class Keeper:
+    def __init__(self, loader, part):
+        {}
+        self.part, self.device = part, "cuda"
+
+    def run(self):
+        self.part.run(self)
+"""
+PART = """\
+class Part:
+    def run(self, keeper):
+        for i, (x, y) in enumerate(
+                keeper.{}):
+            x = x.{}
+            self.step(x, y)
+"""
+
+
+@pytest.mark.parametrize(
+    ("kept", "drawn", "copied", "lines"),
+    [
+        ("self.train_loader = loader", "train_loader", "to(keeper.device)", [6]),
+        ("self.train_loader = loader", "train_loader", "float()", []),
+        ("self.test_loader = loader", "train_loader", "to(keeper.device)", []),
+        ("self.train_loader = list(loader)", "train_loader", "to(keeper.device)", []),
+    ],
+)
+def test_a_further_file_draws_from_what_an_object_keeps(
+    tmp_path: Path, kept: str, drawn: str, copied: str, lines: list[int]
+) -> None:
+    files = {"main": KEPT_BY_ANOTHER, "samples": READ.format("self.paths[i]"), "keeper": KEEPING.format(kept)}
+    parts = PART.format(drawn, copied)
+    assert [line for code, line in found(tmp_path, **files, parts=parts) if code == "DATA02"] == lines
+
+
 # -- how often a batch is drawn
 
 FIRST = """\
