@@ -15,6 +15,7 @@ from torchlint.analyses.devices.moves import moves_to_accelerator, places_itself
 from torchlint.analyses.devices.provenance import (
     calls_behind,
     is_computed_from_parameters,
+    is_given_moved,
     is_handed_in,
     parameters_behind,
     runs_model,
@@ -79,7 +80,7 @@ class Residence:
             return (
                 moved or (value.kind is not Kind.BATCH and self._is_computed(tensor, step)) or self._is_lent_by(tensor)
             )
-        if self._is_computed_by_loop(tensor, step.loop, moved):
+        if self._is_computed_by_loop(tensor, step.loop, moved, is_tensor):
             return True
         is_of_part = self._is_measure_of_part(tensor, step.loop) or self._is_apart_from_rows(tensor, step.loop)
         if step.role is not Role.PLAIN and not is_of_part:
@@ -138,12 +139,14 @@ class Residence:
             return False
         return any(step.loop in call.loops() and call.node is not tensor for call in calls_behind(self._model, tensor))
 
-    def _is_computed_by_loop(self, tensor: cst.BaseExpression, loop: Loop, moved: bool) -> bool:
+    def _is_computed_by_loop(self, tensor: cst.BaseExpression, loop: Loop, moved: bool, is_tensor: bool) -> bool:
         """Of a loop that is not known to be one over batches: whether it runs a model for the tensor."""
         if is_forward_pass(self._model, loop.function):
             return False
         calls = [call for call in calls_behind(self._model, tensor) if loop in call.loops()]
         forwards = [call for call in calls if runs_model(self._model, call, whole=False) or self._is_given_batch(call)]
+        if is_tensor and any(call.loop is loop and moves_to_accelerator(call, self._model) for call in loop.calls):
+            forwards += [call for call in calls if is_given_moved(self._model, call)]
         return bool(forwards) and (moved or self.has_accelerator or self._is_lent(loop.function))
 
     def _is_measure_of_part(self, tensor: cst.BaseExpression, loop: Loop) -> bool:
