@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import libcst as cst
 
 from torchlint.analyses.fate import is_in_loss
+from torchlint.analyses.once import once_for_each
 from torchlint.semantics.entities import Function, Loop, Role
 from torchlint.semantics.hints import looks_like_optimizer
 from torchlint.semantics.roles import yields_batches
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from torchlint.semantics.model import Model
 
 
+@once_for_each
 def is_whole_step(model: Model, function: Function) -> bool:
     """Whether a function that nobody calls in sight does all that a training step does, with a model that it is given,
     by itself or with the help of others: whoever calls it does so in a loop. An optimizer that is given a closure may

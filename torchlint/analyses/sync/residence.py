@@ -11,7 +11,7 @@ import libcst as cst
 from torchlint.analyses.callers_by_name import is_run_by_forward_of_base
 from torchlint.analyses.compatibility import is_of_another_library
 from torchlint.analyses.devices.meetings import meets_host_tensor
-from torchlint.analyses.devices.moves import moves_to_accelerator, places_itself
+from torchlint.analyses.devices.moves import moves_something, moves_to_accelerator, places_itself
 from torchlint.analyses.devices.provenance import (
     calls_behind,
     is_computed_from_parameters,
@@ -145,7 +145,7 @@ class Residence:
             return False
         calls = [call for call in calls_behind(self._model, tensor) if loop in call.loops()]
         forwards = [call for call in calls if runs_model(self._model, call, whole=False) or self._is_given_batch(call)]
-        if is_tensor and any(call.loop is loop and moves_to_accelerator(call, self._model) for call in loop.calls):
+        if is_tensor and moves_something(self._model, loop):
             forwards += [call for call in calls if is_given_moved(self._model, call)]
         return bool(forwards) and (moved or self.has_accelerator or self._is_lent(loop.function))
 
