@@ -18,9 +18,10 @@ class PythonBranchOnDeviceValue(Rule):
     Finds, in every training step or evaluation batch, assertions about tensors of the device, `if` statements that test
     one only to print something, `if tensor and flag`, where the flag alone could have decided,
     `if mask.any(): x[mask] = 0`, which does nothing for an empty mask anyway, `if guess == truth: hits += 1`, which is
-    a sum, and Python's `max(0, tensor)`. Control flow that the algorithm needs is left out: guards that stop the
-    training, skipped steps, line searches, loops until convergence. So are assertions that numbers are finite, which
-    are such guards, and those about a tensor whose numbers the same function reads anyway.
+    a sum, and Python's `max(0, tensor)`, also where it is written out, `tensor if tensor > 0 else 0`. Control flow that
+    the algorithm needs is left out: guards that stop the training, skipped steps, line searches, loops until
+    convergence. So are assertions that numbers are finite, which are such guards, and those about a tensor whose
+    numbers the same function reads anyway.
 
     ## Why is this bad
 

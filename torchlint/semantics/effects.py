@@ -10,7 +10,7 @@ from torchlint.semantics import frameworks
 from torchlint.semantics import vocabulary as words
 from torchlint.semantics.entities import Call, Effects, Function
 from torchlint.semantics.hints import looks_like_optimizer
-from torchlint.semantics.tree import last_name
+from torchlint.semantics.tree import last_name, without_subscripts
 from torchlint.semantics.values import Kind, Value
 
 # Names what a function of another file does; the flag says whether autograd may be on.
@@ -58,7 +58,7 @@ def _is_taken_apart(parent: cst.CSTNode | None) -> bool:
 
 
 def _steps(call: Call, receiver: Value) -> bool:
-    name = last_name(call.receiver)
+    name = last_name(without_subscripts(call.receiver)) if call.receiver is not None else ""
     if receiver.kind in (Kind.OPTIMIZER, Kind.SCALER):
         return True
     if receiver.kind in (Kind.SCHEDULER, Kind.TENSOR, Kind.ARRAY, Kind.LIST):

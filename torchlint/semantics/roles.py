@@ -31,7 +31,7 @@ class RoleFinder:
 
     def _find_steps(self, functions: list[Function]) -> None:
         outside = {
-            function: [call for call in function.calls if _may_train(call) and all(map(_over_chunks, call.loops()))]
+            function: [call for call in function.calls if _may_train(call) and all(map(_is_of_one_step, call.loops()))]
             for function in functions
         }
         for function in _spread(outside, lambda call: call.is_backward, _reached, lambda function: function.is_step):
@@ -44,6 +44,8 @@ class RoleFinder:
 
     def _of_content(self, loop: Loop) -> Role:
         element = element_of(loop.iterates)
+        if _over_optimizers(loop):
+            return Role.MODULES
         if any(call.loop is loop and self._runs_backward(call) for call in loop.calls):
             return Role.STEPS
         if _over_modules(loop.iterates, element) or self._runs_its_targets(loop):
@@ -205,6 +207,23 @@ def _keeps_what_it_makes(function: Function) -> bool:
 def _runs_again_and_again(call: Call) -> bool:
     """Whether a function of this file runs a model in a loop."""
     return call.target is not None and any(inner.is_forward and inner.loop is not None for inner in call.target.calls)
+
+
+def _is_of_one_step(loop: Loop) -> bool:
+    return _over_chunks(loop) or _over_optimizers(loop)
+
+
+def _over_optimizers(loop: Loop) -> bool:
+    """`for optimizer, loss in zip(optimizers, losses): loss.backward(); optimizer.step()`: all that it steps with is
+    what it iterates over, and it runs no model: one step, of several networks."""
+    own = [call for call in loop.calls if call.loop is loop]
+    steps = [call.receiver for call in own if call.is_optimizer_step]
+    targets = {node.value for node in walk(loop.target) if isinstance(node, cst.Name)} if loop.target else set()
+    return (
+        bool(steps)
+        and not any(call.is_forward for call in own)
+        and all(isinstance(step, cst.Name) and step.value in targets for step in steps)
+    )
 
 
 def _over_chunks(loop: Loop) -> bool:

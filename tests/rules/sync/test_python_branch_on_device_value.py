@@ -29,6 +29,7 @@ NEEDLESS = {
     "an empty mask does nothing": evaluation(
         "mask = out > 3\nif mask.any():\n    out[mask] = 0\nkept.append(out)", "kept = []"
     ),
+    "a bound that is written out": training("weight = loss if loss > 0 else 0\nkept.append(weight)", "kept = []"),
     "a bound": training("weight = max(0.0, 1 - loss)\nkept.append(weight)", "kept = []"),
     "a bound of two tensors": training("kept.append(min(loss.detach(), out.mean()))", "kept = []"),
     "an empty mask by its sum": evaluation(
@@ -122,6 +123,9 @@ SILENT = {
     "a flag of the tensor": training("assert loss.requires_grad"),
     "a kind": training("assert isinstance(loss, torch.Tensor)"),
     "numbers of Python": training("assert step < 100"),
+    "one of two, by a third": training("kept.append(loss if step > 5 else 0)", "kept = []"),
+    "one of two, by whether they are equal": training("kept.append(step if step == epoch else epoch)", "kept = []"),
+    "a bound of numbers, written out": training("weight = step if step > 100 else 100\nprint(weight)"),
     "a bound of numbers": training("weight = max(0, step - 100)\nprint(weight)"),
     "a bound on the host": evaluation("kept.append(max(0, out.mean().cpu()))", "kept = []"),
     "the larger by a key of its own": training("print(max(loss, 2, key=weights.get))"),

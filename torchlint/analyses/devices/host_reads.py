@@ -202,3 +202,11 @@ def _compares_lengths(guard: Guard) -> bool:
         ):
             return True
     return False
+
+
+def is_last_of(part: cst.Subscript, whole: cst.CSTNode) -> bool:
+    """`values[-1]`."""
+    match part.slice:
+        case [cst.SubscriptElement(slice=cst.Index(value=cst.UnaryOperation(cst.Minus(), cst.Integer(value="1"))))]:
+            return part.value is whole
+    return False

@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING
 import libcst as cst
 
 from torchlint.analyses.devices import host_calls
-from torchlint.analyses.devices.host_reads import Reads, When
+from torchlint.analyses.devices.host_reads import Reads, When, is_last_of
 from torchlint.analyses.first_values import asks_for_marker, asks_if_set, begins_as_none
-from torchlint.analyses.loops.steps import is_forward, is_whole_step
+from torchlint.analyses.loops.steps import is_forward
+from torchlint.analyses.loops.whole_steps import is_whole_step
 from torchlint.analyses.sums import adds_to, is_named_sum
 from torchlint.analyses.texts import is_string
 from torchlint.analyses.unread import is_never_read
@@ -257,8 +258,8 @@ class HostFlow:
             self._use |= HostFlow(model, loop, self._depth - 1).of(call.node, number, position)
 
     def _is_step_for_others(self, function: Function, position: int | None) -> bool:
-        """Whether a function does a whole training step, and nobody in sight calls it, as where a notebook does; or is
-        the forward pass of a loss, which returns the number beside something else."""
+        """Whether a function does a whole training step for a notebook, or the like, that is not in sight; or is the
+        forward pass of a loss, which returns the number beside something else."""
         if function.callers or function.foreign_callers or function.passed_around:
             return False
         is_step = is_whole_step(self._model, function) or (is_forward(function) and position is not None)
@@ -459,12 +460,7 @@ class HostFlow:
         for read in held.reads if held is not None else ():
             is_near = self._model.function(read) is call.function and self._reads.is_in_loop(read)
             part = self._model.parent(read)
-            if (
-                is_near
-                and isinstance(part, cst.Subscript)
-                and _is_last_of(part, read)
-                and not self._reads.is_rare(read)
-            ):
+            if is_near and isinstance(part, cst.Subscript) and is_last_of(part, read) and not self._reads.is_rare(read):
                 self._on(part, True)
 
     def _array_argument(self, call: Call, site: cst.Call) -> None:
@@ -490,11 +486,3 @@ class HostFlow:
             self._on(site, False)
         else:
             self._use |= Use.NEEDED
-
-
-def _is_last_of(part: cst.Subscript, whole: cst.CSTNode) -> bool:
-    """`values[-1]`."""
-    match part.slice:
-        case [cst.SubscriptElement(slice=cst.Index(value=cst.UnaryOperation(cst.Minus(), cst.Integer(value="1"))))]:
-            return part.value is whole
-    return False

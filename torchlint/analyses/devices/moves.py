@@ -10,13 +10,14 @@ from typing import TYPE_CHECKING
 import libcst as cst
 
 from torchlint.analyses.devices.host_branch import is_for_host
+from torchlint.analyses.once import once_for_each
 from torchlint.semantics.dataflow import writes_reaching
 from torchlint.semantics.tree import arms, children, is_name
 from torchlint.semantics.values import UNKNOWN, Kind, Place, Value
 from torchlint.semantics.vocabulary import is_tensor_method
 
 if TYPE_CHECKING:
-    from torchlint.semantics.entities import Argument, Call
+    from torchlint.semantics.entities import Argument, Call, Loop
     from torchlint.semantics.model import Model
 
 # Names that mean a device where the value of the expression is not known: `args.device`, `self.local_rank`, `gpu_id`.
@@ -72,6 +73,12 @@ def copies_conversion(call: Call, model: Model) -> bool:
     source = _source(call, model)
     made = _underlying(source) if source is not None else None
     return isinstance(made, cst.Call) and _FROM_ARRAYS.fullmatch(model.call(made).callee or "") is not None
+
+
+@once_for_each
+def moves_something(model: Model, loop: Loop) -> bool:
+    """Whether each iteration of a loop copies something to an accelerator."""
+    return any(call.loop is loop and moves_to_accelerator(call, model) for call in loop.calls)
 
 
 def places_itself(model: Model, run: Call) -> bool:

@@ -113,6 +113,17 @@ def runs_model(model: Model, call: Call, *, whole: bool = True) -> bool:
     return any(model.value(arg.value).kind is Kind.MODULE and not _is_loss(model, arg.value) for arg in call.arguments)
 
 
+def is_given_moved(model: Model, call: Call) -> bool:
+    """`network.batch_loss(x, y)` of an object out of sight, with what was moved to a device: what comes of it is there,
+    if it is a tensor."""
+    if call.receiver is None or call.target is not None or call.foreign is not None or call.alternatives:
+        return False
+    if not call.receiver_value.is_(Kind.UNKNOWN, Kind.INSTANCE) or _is_on_host(model, call.node, call):
+        return False
+    given = [model.value(arg.value) for arg in call.arguments]
+    return any(value.is_(Kind.TENSOR, Kind.BATCH, Kind.UNKNOWN) and value.place is Place.ACCELERATOR for value in given)
+
+
 def _entered(call: Call) -> list[Function]:
     """The functions of this file of which the call runs one."""
     return [call.target] if call.target is not None else call.alternatives

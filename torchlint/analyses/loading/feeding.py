@@ -15,7 +15,13 @@ from torchlint.analyses.devices.moves import (
     moves_to_accelerator,
 )
 from torchlint.analyses.lifetime import root
-from torchlint.analyses.loading.loaders import CLASSES, Loader, are_moved_elsewhere, copies_batches
+from torchlint.analyses.loading.loaders import (
+    CLASSES,
+    Loader,
+    are_moved_elsewhere,
+    copies_batches,
+    copies_batches_of,
+)
 from torchlint.analyses.loops.first_iteration import ends_at_once
 from torchlint.analyses.loops.steps import runs_few_times
 from torchlint.analyses.loops.trial_loops import is_trial
@@ -296,7 +302,10 @@ def _handed_to(loader: Loader) -> Iterator[Call]:
         values = [model.value(arg.value) for arg in call.arguments]
         is_given = any(_comes_from(loader, value) or _is_made_with(loader, value) for value in values)
         if is_given and (
-            _is_accelerated(call, model) or _is_copied_elsewhere(call, model) or _is_copied_by_heirs(call, model)
+            _is_accelerated(call, model)
+            or _is_copied_elsewhere(call, model)
+            or _is_copied_by_heirs(call, model)
+            or _is_drawn_beside(call, loader)
         ):
             yield call
 
@@ -344,6 +353,32 @@ def _is_copied_by_heirs(call: Call, model: Model) -> bool:
         for source in model.users()
         if heirs.search(source.text) and taken.search(source.text)
     )
+
+
+def _is_drawn_beside(call: Call, loader: Loader) -> bool:
+    """Whether an object of another file keeps the loader under a name, by which further files draw from it and copy
+    what they get: `for x, y in trainer.train_loader: x = x.to(trainer.device)`."""
+    model, entered = loader.model, loader.model.elsewhere(call)
+    if entered is None or entered[1].name != "__init__":
+        return False
+    home, init = entered
+    given = [arg for arg in call.arguments if _is_loader(model.value(arg.value), loader)]
+    parameters = filter(None, (parameter_of_function(call, init, arg) for arg in given))
+    names = {name for parameter in parameters for read in parameter.reads for name in _kept_under(read, home)}
+    return any(
+        copies_batches_of(source.text, name)
+        for source in home.files_beside()
+        for name in names
+        if f".{name}" in source.text
+    )
+
+
+def _kept_under(value: cst.CSTNode, model: Model) -> Iterator[str]:
+    """`train_loader` of `self.train_loader = value`."""
+    statement = model.parent(value)
+    for target in statement.targets if isinstance(statement, cst.Assign) else ():
+        if isinstance(target.target, cst.Attribute):
+            yield target.target.attr.value
 
 
 def holds_arrays(loader: Loader) -> bool:

@@ -30,6 +30,7 @@ from torchlint.semantics.values import Kind
 if TYPE_CHECKING:
     from torchlint.semantics.entities import Call, Class, Function, Loop
     from torchlint.semantics.model import Model
+    from torchlint.source import Source
 
 _TORCH = {"dataset": 0, "batch_size": 1, "num_workers": 5, "collate_fn": 6, "pin_memory": 7}
 _GRAPHS = {"dataset": 0, "data": 0}
@@ -55,16 +56,23 @@ _DEFAULT_CHANGED = re.compile(r"set_default_(device|tensor_type)\s*\(")
 # What a file that is not modelled here takes out of something, one after the other, and what it copies to a device.
 # Each begins where a name can, so that a line of a million characters takes no longer than many short ones.
 _DRAWN = re.compile(
-    r"\bfor\s+((?:[\w,()*]+\s+){1,20}?)in\s+(?:\w+\()*[\w.]*(?:[lL]oader|_dl|_iter)"
+    r"\bfor\s+((?:[\w,()*]+\s+){1,20}?)in\s+(?:\w+\(\s*)*[\w.]*(?:[lL]oader|_dl|_iter)"
     r"|^[ \t]*(\w+(?: *, *\w+)*(?: *,)?)\s*=\s*next\(",
     re.MULTILINE,
 )
+# `bar = tqdm(train_loader, ncols=80) if is_main else train_loader`, and a loop over it.
+_SHOWN = re.compile(
+    r"^[ \t]*(\w+)[ \t]*=[ \t]*(?:(?!next\b|len\b)[\w.]+\(){1,3}[\w.]*(?:[lL]oader|_dl)\b",
+    re.MULTILINE,
+)
+_DRAWN_FROM = r"\bfor\s+((?:[\w,()*]+\s+){{1,20}}?)in\s+(?:\w+\(\s*)*(?:{})\b\s*[):,]"
 _UNPACKED = re.compile(
     r"^[ \t]*(\w+(?:[ \t]*,[ \t]*\w+)+)[ \t]*=[ \t]*(\w+)[ \t]*(?:#.*)?$"
     r"|\bfor\s+((?:[\w,]+\s+){1,20}?)in\s+(\w+)(?:\.items\(\)|\.values\(\))?\s*[])}:]",
     re.MULTILINE,
 )
 _NAME = re.compile(r"[a-zA-Z_]\w*")
+_CLASS = re.compile(r"^class\s+(\w+)", re.MULTILINE)
 _COPIED = re.compile(
     r"\b([a-zA-Z_]\w*)(?:\[[^\[\]\n]*\])?\.(?:cuda\(|to\(\s*[\"']?[\w.]*(?:device|gpu|cuda|rank|\bdev\b))",
     re.IGNORECASE,
@@ -227,8 +235,24 @@ def loaders(model: Model) -> list[Loader]:
 
 
 def are_moved_elsewhere(model: Model) -> bool:
-    """Whether files that may get a loader from this one draw batches and copy them to an accelerator."""
-    return any(copies_batches(source.text) for source in model.companions())
+    """Whether files that may get a loader from this one draw batches and copy them to an accelerator, or those of
+    classes that derive from theirs."""
+    near = list(model.companions())
+    return any(copies_batches(source.text) for source in (*near, *_deriving(model, near)))
+
+
+def _deriving(model: Model, near: list[Source]) -> Iterator[Source]:
+    """The files with classes that derive from those of files near by which use a function of this one: their methods
+    have what these keep."""
+    names = [function.name for function in model.functions if function.cls is None and function.name.isidentifier()]
+    made = re.compile(rf"\b({'|'.join(names)})\(")
+    bases = {name for source in near if names and made.search(source.text) for name in _CLASS.findall(source.text)}
+    if not bases:
+        return
+    derived = re.compile(
+        r"^class\s+\w+\((?:[\w.]+\s*,\s*)*(?:\w+\.)*(?:" + "|".join(sorted(bases)) + r")\b", re.MULTILINE
+    )
+    yield from (source for source in model.users() if source not in near and derived.search(source.text))
 
 
 def _are_moved_in_sight(model: Model) -> bool:
@@ -263,12 +287,27 @@ def _sets_options(text: str, settings: frozenset[str] = frozenset()) -> bool:
 
 def copies_batches(text: str, drawn: Set[str] = frozenset()) -> bool:
     """Whether code draws batches, or has some under names that are known, and copies them to an accelerator."""
-    if _sets_options(text) or _DEFAULT_CHANGED.search(text):
-        return False
     drawn = drawn | {name for match in _DRAWN.finditer(text) for name in _NAME.findall(match[1] or match[2])}
+    shown = sorted({match[1] for match in _SHOWN.finditer(text)})
+    return _copies(text, drawn | _drawn_from(text, "|".join(shown)) if shown else drawn)
+
+
+def copies_batches_of(text: str, attribute: str) -> bool:
+    """Whether code draws batches from what an object has under a name, and copies them to an accelerator."""
+    return _copies(text, _drawn_from(text, rf"\w[\w.]*\.{attribute}"))
+
+
+def _drawn_from(text: str, iterated: str) -> set[str]:
+    """The names of the loops over something."""
+    return {name for match in re.finditer(_DRAWN_FROM.format(iterated), text) for name in _NAME.findall(match[1])}
+
+
+def _copies(text: str, drawn: Set[str]) -> bool:
+    if not drawn or _sets_options(text) or _DEFAULT_CHANGED.search(text):
+        return False
     for match in _UNPACKED.finditer(text):
         if (match[2] or match[4]) in drawn:
-            drawn |= {*_NAME.findall(match[1] or match[3])}
+            drawn = drawn | {*_NAME.findall(match[1] or match[3])}
     return any(match[1] in drawn for match in _COPIED.finditer(text))
 
 

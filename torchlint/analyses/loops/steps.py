@@ -15,6 +15,7 @@ from torchlint.analyses.loops.lone_losses import lone_losses
 from torchlint.analyses.loops.options import is_left_off, is_option
 from torchlint.analyses.loops.passes import goes_over_loaders, is_pass_over_data
 from torchlint.analyses.loops.single_runs import runs_once
+from torchlint.analyses.loops.whole_steps import is_whole_step
 from torchlint.analyses.once import once_for_each
 from torchlint.semantics.dataflow import unfilled_default, upstream
 from torchlint.semantics.entities import Function, Guard, Loop, Role, Write
@@ -187,7 +188,7 @@ def called_per_step(model: Model, function: Function, depth: int = _DEPTH) -> Ro
     if not function.callers and not function.foreign_callers:
         if is_whole_step(model, function):
             return Role.STEPS
-        return _step_of_others(model, function, depth) or _step_of_base(model, function)
+        return _step_of_others(model, function, depth) or _step_of_base(model, function, depth)
     for foreign in function.foreign_callers:
         found = (
             foreign.role if foreign.role in (Role.STEPS, Role.EVALUATION) else _foreign_step(model, function, foreign)
@@ -235,13 +236,19 @@ def _step_of_others(model: Model, function: Function, depth: int) -> Role | None
     return None
 
 
-def _step_of_base(model: Model, function: Function) -> Role | None:
-    """The role of the loop of a base class in another file that calls a method which this class puts in its place."""
+def _step_of_base(model: Model, function: Function, depth: int) -> Role | None:
+    """The role of what calls, in a base class of another file, a method which this class puts in its place: a loop, or
+    a method that is a step itself, as the `forward` of a network or a loss."""
     for home, call in _calls_of_base(model, function):
         loop = _repeating(home, call.node, call.loops())
-        if loop is None or is_gated(home, call.node, loop) or _drives_environment(home, loop):
+        if is_gated(home, call.node, loop) or (loop is not None and _drives_environment(home, loop)):
             continue
-        role = _unseen_step(home, function, model, call, loop)
+        if loop is not None:
+            role = _unseen_step(home, function, model, call, loop)
+        elif is_forward(call.function) and _is_for_others(home, call.function):
+            role = Role.STEPS
+        else:
+            role = called_per_step(home, call.function, depth - 1)
         if role is not None:
             return role
     return None
@@ -256,23 +263,6 @@ def _calls_of_base(model: Model, function: Function) -> Iterator[tuple[Model, Ca
                 is_of_self = is_name(call.receiver, call.function.own_name)
                 if is_of_self and call.method == function.name and call.function.cls in [*base.lineage()]:
                     yield home, call
-
-
-def is_whole_step(model: Model, function: Function) -> bool:
-    """Whether a function that nobody calls in sight does all that a training step does, with a model that it is given:
-    whoever calls it does so in a loop. An optimizer that is given a closure may do all of the training by itself."""
-    steps = [call for call in function.calls if call.is_optimizer_step]
-    if not function.is_step or function.is_pass or function.name.startswith("test_"):
-        return False
-    if not steps or any(call.loops() or call.arguments for call in steps):
-        return False
-    forwards = [call for call in model.effects(function).forwards if call.function is function]
-    return not any(_makes(model, function, call.receiver or call.node.func) for call in forwards)
-
-
-def _makes(model: Model, function: Function, module: cst.BaseExpression) -> bool:
-    """Whether a model is made in a function, as in a test of it."""
-    return any(model.function(made) is function for made in model.value(module).origins)
 
 
 def _foreign_step(model: Model, function: Function, foreign: ForeignCall) -> Role | None:

@@ -15,6 +15,7 @@ from torchlint.analyses.sync.claims import is_worth_its_wait
 from torchlint.analyses.sync.host_sizes import becomes_size
 from torchlint.analyses.sync.residence import Residence
 from torchlint.analyses.sync.tallies import is_truth
+from torchlint.semantics.dataflow import text
 from torchlint.semantics.entities import Role
 from torchlint.semantics.values import Kind, Place
 
@@ -26,6 +27,7 @@ _CHECKS = frozenset(
     "builtins.bool builtins.any builtins.all math.isnan math.isinf math.isfinite numpy.isnan numpy.isinf".split()
 )
 _ORDERS = (cst.Equal, cst.NotEqual, cst.LessThan, cst.LessThanEqual, cst.GreaterThan, cst.GreaterThanEqual)
+_LIMITS = (cst.LessThan, cst.LessThanEqual, cst.GreaterThan, cst.GreaterThanEqual)
 _STEPS = (Role.STEPS, Role.EVALUATION)
 
 
@@ -36,14 +38,14 @@ class Purpose(Enum):
     REPORT = "report"  # an `if` that does no more than print
     FLAG = "flag"  # `if tensor and flag`: the flag alone could have decided
     MASK = "mask"  # `if mask.any(): x[mask] = 0`, which does nothing where the mask is empty
-    BOUND = "bound"  # `max(0, tensor)`, by which Python compares
+    BOUND = "bound"  # `max(0, tensor)`, `tensor if tensor > 0 else 0`, by which Python compares
     COUNT = "count"  # `if guess == truth: hits += 1`, where nothing looks at the count before the end
 
 
 class Decision(NamedTuple):
     """A place where Python asks for the truth of a tensor."""
 
-    statement: cst.Assert | cst.If | cst.Call
+    statement: cst.Assert | cst.If | cst.Call | cst.IfExp
     tensor: cst.BaseExpression  # the first that the test looks at
     purpose: Purpose
     step: Step
@@ -80,20 +82,33 @@ def needless_decisions(model: Model) -> Iterator[Decision]:
 def _bounds(model: Model, residence: Residence) -> Iterator[Decision]:
     """`max(0, tensor)` and `min(a, b)` of single numbers on the device: of a clamp, nobody asks the outcome,
     unless it is a size or a bound, which the host needs."""
-    for call in model.calls_to("builtins.max", "builtins.min"):
-        given = [arg.value for arg in call.arguments if arg.keyword is None and not arg.star]
-        if len(given) < 2 or len(given) != len(call.arguments):
-            continue
+    for node, given in _clamped(model):
         if not all(model.value(value).is_(Kind.TENSOR, Kind.NUMBER) for value in given):
             continue
-        step = waiting_step(model, call.node)
+        step = waiting_step(model, node)
         if step is None:
             continue
         tensor = next((value for value in given if residence.may_be_device(value, step)), None)
-        if tensor is None or follows_answer(model, residence, call.node, step):
+        if tensor is None or follows_answer(model, residence, node, step):
             continue
-        if not becomes_size(model, call.node):
-            yield Decision(call.node, tensor, Purpose.BOUND, step)
+        if not becomes_size(model, node):
+            yield Decision(node, tensor, Purpose.BOUND, step)
+
+
+def _clamped(model: Model) -> Iterator[tuple[cst.Call | cst.IfExp, list[cst.BaseExpression]]]:
+    """What takes the greatest or the least of several things, and these."""
+    for call in model.calls_to("builtins.max", "builtins.min"):
+        given = [arg.value for arg in call.arguments if arg.keyword is None and not arg.star]
+        if len(given) > 1 and len(given) == len(call.arguments):
+            yield call.node, given
+    for node in model.nodes_of(cst.IfExp):
+        match node:
+            case cst.IfExp(
+                test=cst.Comparison(left=left, comparisons=[cst.ComparisonTarget(order, right)]),
+                body=body,
+                orelse=other,
+            ) if isinstance(order, _LIMITS) and {text(left), text(right)} == {text(body), text(other)}:
+                yield node, [body, other]
 
 
 def waiting_step(model: Model, node: cst.CSTNode) -> Step | None:

@@ -8,12 +8,14 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
+from torchlint.analyses.callers_by_name import is_run_by_forward_of_base
 from torchlint.analyses.compatibility import is_of_another_library
 from torchlint.analyses.devices.meetings import meets_host_tensor
-from torchlint.analyses.devices.moves import moves_to_accelerator, places_itself
+from torchlint.analyses.devices.moves import moves_something, moves_to_accelerator, places_itself
 from torchlint.analyses.devices.provenance import (
     calls_behind,
     is_computed_from_parameters,
+    is_given_moved,
     is_handed_in,
     parameters_behind,
     runs_model,
@@ -78,7 +80,7 @@ class Residence:
             return (
                 moved or (value.kind is not Kind.BATCH and self._is_computed(tensor, step)) or self._is_lent_by(tensor)
             )
-        if self._is_computed_by_loop(tensor, step.loop, moved):
+        if self._is_computed_by_loop(tensor, step.loop, moved, is_tensor):
             return True
         is_of_part = self._is_measure_of_part(tensor, step.loop) or self._is_apart_from_rows(tensor, step.loop)
         if step.role is not Role.PLAIN and not is_of_part:
@@ -137,12 +139,14 @@ class Residence:
             return False
         return any(step.loop in call.loops() and call.node is not tensor for call in calls_behind(self._model, tensor))
 
-    def _is_computed_by_loop(self, tensor: cst.BaseExpression, loop: Loop, moved: bool) -> bool:
+    def _is_computed_by_loop(self, tensor: cst.BaseExpression, loop: Loop, moved: bool, is_tensor: bool) -> bool:
         """Of a loop that is not known to be one over batches: whether it runs a model for the tensor."""
         if is_forward_pass(self._model, loop.function):
             return False
         calls = [call for call in calls_behind(self._model, tensor) if loop in call.loops()]
         forwards = [call for call in calls if runs_model(self._model, call, whole=False) or self._is_given_batch(call)]
+        if is_tensor and moves_something(self._model, loop):
+            forwards += [call for call in calls if is_given_moved(self._model, call)]
         return bool(forwards) and (moved or self.has_accelerator or self._is_lent(loop.function))
 
     def _is_measure_of_part(self, tensor: cst.BaseExpression, loop: Loop) -> bool:
@@ -269,8 +273,11 @@ class Residence:
         )
 
     def _is_of_input(self, tensor: cst.BaseExpression) -> bool:
-        """Whether it is computed from what a forward pass is given; a list made of that may be anywhere."""
-        return is_forward(self._model.function(tensor)) and is_computed_from_parameters(self._model, tensor)
+        """Whether it is computed from what a forward pass is given, be it by the base of its class; a list made of that
+        may be anywhere."""
+        function = self._model.function(tensor)
+        is_pass = is_forward(function) or is_run_by_forward_of_base(self._model, function)
+        return is_pass and is_computed_from_parameters(self._model, tensor)
 
     def may_run_on_device(self, function: Function) -> bool:
         """Whether the models that a function runs may be on a GPU, as this file or another says."""

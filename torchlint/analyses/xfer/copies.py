@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Set
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -25,6 +25,7 @@ from torchlint.semantics.values import Kind, Place
 if TYPE_CHECKING:
     from torchlint.semantics.entities import Argument, Binding, Call, Function
     from torchlint.semantics.model import Model
+    from torchlint.semantics.values import Value
 
 _STRIDING = frozenset({"permute", "transpose", "swapaxes", "swapdims", "movedim", "moveaxis", "t", "expand"})
 _CASTS = frozenset({"float", "double", "half", "bfloat16", "int", "short", "byte", "char", "bool", "clone"})
@@ -73,8 +74,12 @@ def blocking_copies(model: Model) -> Iterator[Copy]:
         if copy is not None:
             yield copy
     yield from _of_pinned_tensors(model, {move.call for move in moves})
+    told = {move.call for move in moves}
     for function in model.functions:
-        yield from _of_loaders_from_elsewhere(function, model)
+        for copy in _of_loaders_from_elsewhere(function, model):
+            told.add(copy.call)
+            yield copy
+    yield from _of_pinned_loaders_made_elsewhere(model, told)
 
 
 def _of_pinned_tensors(model: Model, of_batches: set[Call]) -> Iterator[Copy]:
@@ -100,6 +105,29 @@ def _of_loaders_from_elsewhere(function: Function, model: Model) -> Iterator[Cop
         copy = _copy(Move(call, call.receiver, origins, True), owners, model) if owners and call.receiver else None
         if copy is not None:
             yield replace(copy, confidence=Confidence.LIKELY)
+
+
+def _of_pinned_loaders_made_elsewhere(model: Model, told: Set[Call]) -> Iterator[Copy]:
+    """Copies of batches that a loader pins which functions of other files return to this one."""
+    makers = dict.fromkeys(model.home(call) for call in model.calls if call.foreign and _has_loader(call.value))
+    owners = tuple(owner for home in makers if home is not None for owner in loaders(home) if owner.is_pinned)
+    if not owners or any(map(are_left_alone, owners)):
+        return
+    for call in model.calls_to(".to", ".cuda"):
+        value = call.receiver_value
+        is_batch = value.kind is Kind.BATCH and value.pinned and value.place is Place.HOST and not value.origins
+        if call in told or call.receiver is None or not is_batch:
+            continue
+        if moves_to_accelerator(call, model):
+            copy = _copy(Move(call, call.receiver, frozenset(), True), owners, model)
+            if copy is not None:
+                yield replace(copy, confidence=Confidence.LIKELY)
+
+
+def _has_loader(value: Value) -> bool:
+    """Whether a function returns a loader, or several things of which one is."""
+    parts = (value, *(value.items or ()), *(part for _, part in value.known_fields))
+    return any(part.kind is Kind.LOADER for part in parts)
 
 
 def _owners_elsewhere(function: Function, parameter: Binding, model: Model) -> tuple[Loader, ...]:
