@@ -53,8 +53,8 @@ def shown_beside_others(found: Sequence[tuple[cst.CSTNode, Finding]], model: Mod
 
 
 def _may_be_like(node: cst.CSTNode, finding: Finding, model: Model) -> bool:
-    """Whether a finding whose fix is not applied looks like those whose fixes are: it has one, or a copy follows at once
-    on what makes its tensor, `torch.ones(3).to(device)`."""
+    """Whether a finding whose fix is not applied looks like those whose fixes are: it has one, or a copy follows what
+    makes its tensor at once, `torch.ones(3).to(device)`."""
     if finding.fix is not None or not isinstance(node, cst.Call):
         return finding.fix is not None
     whole, is_copied = _outermost(node, model), False
