@@ -33,7 +33,34 @@ def kept_number(model: Model, read: Readback) -> Fix:
         raise NoFixError("something else in the same step waits for the device anyway")
     if (half := _other_half(model, read)) is not None:
         raise NoFixError(f"the same variable would stay a number on {model.place(half)}")
+    if (same := _same_elsewhere(model, read)) is not None:
+        raise NoFixError(f"the same words on {model.place(same)} would stay as they are")
     return made
+
+
+def _same_elsewhere(model: Model, read: Readback) -> cst.CSTNode | None:
+    """A statement in the same words, `total += loss.item()` of another loop, where no fix keeps the number there."""
+    own = model.small_statement(read.node)
+    if own is None:
+        return None
+    movable = model.once(_movable)
+    known = {other.node: other for other in numbers(model).single}
+    for statement in model.once(_worded).get(model.code(own), ()):
+        reads_there = [node for node in known if node in movable and model.small_statement(node) is statement]
+        moves = [node for node in reads_there if not waits_beside(model, known[node].step, movable)]
+        if statement is not own and not moves:
+            return statement
+    return None
+
+
+def _worded(model: Model) -> dict[str, list[cst.CSTNode]]:
+    """The statements that read a number for a sum or list, by what they say."""
+    found: dict[str, list[cst.CSTNode]] = {}
+    for call in model.calls_to(".item"):
+        statement = model.small_statement(call.node)
+        if isinstance(statement, (cst.AugAssign, cst.Expr)):
+            found.setdefault(model.code(statement), []).append(statement)
+    return found
 
 
 def _other_half(model: Model, read: Readback) -> cst.Call | None:
