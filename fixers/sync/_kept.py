@@ -29,21 +29,20 @@ if TYPE_CHECKING:
 def kept_number(model: Model, read: Readback) -> Fix:
     """Raises NoFixError where the sum or list has to stay on the host, or nothing would be saved."""
     made = _kept(model, read)
+    if (same := _same_elsewhere(model, read, model.once(_movable))) is not None:
+        raise NoFixError(f"the same words on {model.place(same)} would stay as they are")
     if waits_beside(model, read.step, model.once(_movable)):
         raise NoFixError("something else in the same step waits for the device anyway")
     if (half := _other_half(model, read)) is not None:
         raise NoFixError(f"the same variable would stay a number on {model.place(half)}")
-    if (same := _same_elsewhere(model, read)) is not None:
-        raise NoFixError(f"the same words on {model.place(same)} would stay as they are")
     return made
 
 
-def _same_elsewhere(model: Model, read: Readback) -> cst.CSTNode | None:
+def _same_elsewhere(model: Model, read: Readback, movable: frozenset[cst.CSTNode]) -> cst.CSTNode | None:
     """A statement in the same words, `total += loss.item()` of another loop, where no fix keeps the number there."""
     own = model.small_statement(read.node)
     if own is None:
         return None
-    movable = model.once(_movable)
     known = {other.node: other for other in numbers(model).single}
     for statement in model.once(_worded).get(model.code(own), ()):
         reads_there = [node for node in known if node in movable and model.small_statement(node) is statement]
@@ -107,7 +106,8 @@ def _number(model: Model, read: Readback) -> Readback:
 def _movable(model: Model) -> frozenset[cst.CSTNode]:
     """The reads that go into sums and lists that can stay on the device, all of each."""
     movable = model.once(_may_move)
-    halves = {read.node for read in numbers(model).single if read.node in movable and _other_half(model, read)}
+    reads_of_it = [read for read in numbers(model).single if read.node in movable]
+    halves = {read.node for read in reads_of_it if _other_half(model, read) or _same_elsewhere(model, read, movable)}
     return movable - halves
 
 

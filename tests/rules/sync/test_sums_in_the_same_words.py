@@ -64,3 +64,15 @@ def test_a_list_is_as_well_kept_everywhere_or_nowhere() -> None:
     one = code.replace("LINE", "kept.append(loss.item())\n        print(loss.item())")
     assert fixed(one, "SYNC01", unsafe=True) == one
     assert any("the same words on line" in (found.no_fix or "") for found in findings(one, "SYNC01"))
+
+
+def test_what_stands_beside_a_sum_that_stays_would_save_nothing() -> None:
+    counted = LOOPS.replace("total = 0.0\n    for", "total, hits = 0.0, 0\n    for", 1).replace(
+        "total += loss.item()\n    return total / len(data)",
+        "total += loss.item()\n        hits += (net(x.cuda()) > 0).sum().item()\n    return total, hits",
+        1,
+    )
+    kept = counted.replace("LINE", "total += loss.item()\n        print(loss.item())")
+    assert fixed(kept, "SYNC01", "SYNC06", unsafe=True) == kept
+    both = fixed(counted.replace("LINE", "total += loss.item()"), "SYNC01", "SYNC06", unsafe=True)
+    assert ".item()" not in both
