@@ -71,6 +71,32 @@ def test_products_of_what_is_made_are_alike_and_what_has_no_fix_stays_with_them(
     assert (made in fixed(PRODUCTS.replace("OTHER", other), "XFER01", unsafe=True)) is not is_left
 
 
+COPIED = """\
+import torch
+
+
+def f(x, n: int):
+    table = torch.ones(n).to(x.device)
+    places = OTHER
+    return table[places]
+"""
+
+
+@pytest.mark.parametrize(
+    ("other", "is_left"),
+    [
+        ("torch.LongTensor([n, 1]).to(x.device)", False),
+        ("torch.IntTensor([n, 1]).to(x.device)", True),
+        ("torch.IntTensor([n, 1])", False),
+        ("torch.IntTensor([n, 1]) + x.to(x.device)", False),
+        ("torch.load(x.path).to(x.device)", False),
+    ],
+)
+def test_a_copy_that_has_no_fix_leaves_those_of_its_function_as_they_are(other: str, is_left: bool) -> None:
+    made = fixed(COPIED.replace("OTHER", other), "XFER01", unsafe=True)
+    assert ("torch.ones(n, device=x.device)" in made) is not is_left
+
+
 def test_what_stands_beside_a_place_that_is_only_shown_is_shown_too() -> None:
     code = """\
 import torch

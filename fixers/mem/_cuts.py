@@ -30,6 +30,7 @@ _SAME = frozenset({"cpu", "cuda", "to", "squeeze", "float", "contiguous", "view"
 _CUTS = frozenset({"detach", "data"})
 _NUMBERS = (Use.ELEMENT, Use.CHOICE, Use.NUMBER)
 _MOST_NAMES = 4
+_FILLING = {"update", "setdefault"}
 
 
 def needless_cuts(lines: Sequence[cst.BaseStatement], rewriter: Rewriter, model: Model) -> list[Edit]:
@@ -207,8 +208,19 @@ def _is_made(write: Write, model: Model, depth: int = 0) -> bool:
     value = _assigned(write)
     if write.kind != "assign" or depth > _MOST_NAMES or value is None:
         return False
+    if isinstance(value, cst.Dict):
+        return _is_dict_of_new(value, model.binding(write.target), model, depth)
     ways = (value.body, value.orelse) if isinstance(value, cst.IfExp) else (value,)
     return all(_is_new(value, model, depth) for value in ways)
+
+
+def _is_dict_of_new(value: cst.Dict, binding: Binding | None, model: Model, depth: int) -> bool:
+    """`inputs = {"ids": batch[0], "labels": batch[1]}` that gets no other entries."""
+    values = [element.value for element in value.elements if isinstance(element, cst.DictElement)]
+    if binding is None or len(values) < len(value.elements) or binding.methods & _FILLING:
+        return False
+    is_filled = any(_is_stored_into(read, model) for read in binding.reads)
+    return not is_filled and all(_is_new(each, model, depth) for each in values)
 
 
 def _assigned(write: Write) -> cst.BaseExpression | None:

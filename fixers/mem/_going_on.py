@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING
 import libcst as cst
 
 from torchlint.analyses.fate import Fate, fate_of
+from torchlint.analyses.mem.step_parts import is_to_be_switched_off
 from torchlint.analyses.once import once_for_each
 from torchlint.analyses.order import is_before
 from torchlint.analyses.single_tensor import is_graphless
 from torchlint.analyses.variable_wrapper import VARIABLE
-from torchlint.semantics.dataflow import reaches
+from torchlint.semantics.dataflow import reaches, writes_reaching
 from torchlint.semantics.tree import walk
 from torchlint.semantics.values import Kind
 
@@ -127,6 +128,31 @@ def made_for_it(region: cst.CSTNode, found: Evaluation, model: Model) -> Call | 
         if inside and all(_is_about_itself(read, binding, model) for read in outside):
             return call
     return None
+
+
+def made_by_helper(region: cst.CSTNode, found: Evaluation, model: Model) -> Call | None:
+    """A call of a helper that is handed a network, `given = encode(network, x)`, of whose result nothing but the region
+    makes use, and no finding speaks: most of what the evaluation records is recorded there."""
+    for argument in found.forward.arguments:
+        binding = model.binding(argument.value) if isinstance(argument.value, cst.Name) else None
+        for write in writes_reaching(model, binding, argument.value) if binding is not None else ():
+            if binding is None or not isinstance(write.value, cst.Call) or region in model.ancestors(write.target):
+                continue
+            reached = [read for read in binding.reads if reaches(model, binding, write.target, read)]
+            call = model.call(write.value)
+            is_its_own = all(region in model.ancestors(read) for read in reached)
+            if is_its_own and _runs_a_network(call, model) and not is_to_be_switched_off(model, call):
+                return call
+    return None
+
+
+def _runs_a_network(call: Call, model: Model) -> bool:
+    """Whether a call of the program's own may run a network that it is given, and record a graph."""
+    given = any(model.value(arg.value).kind is Kind.MODULE for arg in call.arguments)
+    is_known = (call.callee or "").partition(".")[0] in _KNOWN or call.targets_class is not None
+    value = model.value(call.node)
+    may_have_graph = value.is_(Kind.UNKNOWN, Kind.TENSOR, Kind.LIST, Kind.TUPLE, Kind.DICT) and not is_graphless(value)
+    return given and not (call.is_forward or is_known) and may_have_graph and model.grad_enabled(call.node) is not False
 
 
 def _is_about_itself(read: cst.CSTNode, binding: Binding, model: Model) -> bool:

@@ -18,6 +18,7 @@ from torchlint.semantics.dataflow import bare_text, reaches
 from torchlint.semantics.hints import LOSS_NAMES
 from torchlint.semantics.parallel_assignment import assigned_pairs
 from torchlint.semantics.tree import last_name, walk
+from torchlint.semantics.values import Kind
 
 from .._rows import row_around
 from ._branches import branches_around
@@ -25,6 +26,7 @@ from ._cuts import needless_cuts, outermost
 from ._going_on import (
     goes_on,
     goes_on_elsewhere,
+    made_by_helper,
     made_for_it,
     passes_of,
     said_between,
@@ -87,6 +89,10 @@ def _check(found: Evaluation, model: Model) -> None:
     is_loop = isinstance(region, (cst.For, cst.While)) and found.extent is Extent.BLOCK
     if is_loop and (call := made_for_it(region, found, model)) is not None:
         raise NoFixError(f"what it is given is made on {model.place(call.node)}, and has a graph")
+    if found.extent is Extent.BLOCK and (call := made_by_helper(region, found, model)) is not None:
+        raise NoFixError(f"what it is given is made on {model.place(call.node)}, and may have a graph")
+    if found.extent is Extent.FUNCTION and is_all_of_another_file(found, model):
+        raise NoFixError("the function of another file that it calls brings the networks, and the switch belongs there")
     if found.extent is Extent.BLOCK and _is_all_of_a_step(region, found, model):
         raise NoFixError("a backward pass starts from what is made of it")
     is_statement = isinstance(region, cst.BaseStatement) and found.extent is Extent.BLOCK
@@ -162,6 +168,22 @@ def _is_switched_there(call: Call, model: Model) -> bool:
     return any(
         other.extent is Extent.FUNCTION and other.region is function.node for other in home.once(all_evaluations)
     )
+
+
+def is_all_of_another_file(found: Evaluation, model: Model) -> bool:
+    """Whether all networks that a function runs are made, or known, in functions of other files that it calls."""
+    passes = (found.forward, *found.others, *passes_of(model, found.forward.function))
+    return all(
+        call.foreign is not None
+        and not isinstance(call.node.func, cst.Attribute)
+        and not any(_may_be_network(arg.value, model) for arg in call.arguments)
+        for call in passes
+    )
+
+
+def _may_be_network(node: cst.BaseExpression, model: Model) -> bool:
+    kind = model.value(node).kind
+    return kind is Kind.MODULE or (kind is Kind.UNKNOWN and isinstance(node, cst.Name))
 
 
 def _is_decided(line: cst.BaseStatement, phase: str, model: Model) -> bool:

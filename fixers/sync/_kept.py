@@ -30,11 +30,48 @@ if TYPE_CHECKING:
 def kept_number(model: Model, read: Readback) -> Fix:
     """Raises NoFixError where the sum or list has to stay on the host, or nothing would be saved."""
     made = _kept(model, read)
+    if (same := _same_elsewhere(model, read)) is not None:
+        raise NoFixError(f"the same words on {model.place(same)} would stay as they are")
     if waits_beside(model, read.step, model.once(_movable)):
         raise NoFixError("something else in the same step waits for the device anyway")
     if (half := _other_half(model, read)) is not None:
         raise NoFixError(f"the same variable would stay a number on {model.place(half)}")
     return made
+
+
+def _same_elsewhere(model: Model, read: Readback) -> cst.CSTNode | None:
+    """A statement in the same words, `total += loss.item()` of another loop, where no fix keeps the number there."""
+    own = model.small_statement(read.node)
+    stay = model.once(_that_stay).get(model.code(own), ()) if own is not None else ()
+    return next((statement for statement in stay if statement is not own), None)
+
+
+def _that_stay(model: Model) -> dict[str, list[cst.CSTNode]]:
+    """The statements that others say, too, and where a number is read from the device in each step in any case."""
+    movable = model.once(_may_move)
+    reads_in: dict[cst.CSTNode | None, list[Readback]] = {}
+    for read in numbers(model).single:
+        if read.node in movable:
+            reads_in.setdefault(model.small_statement(read.node), []).append(read)
+    return {
+        words: [
+            statement
+            for statement in statements
+            if all(waits_beside(model, read.step, movable) for read in reads_in.get(statement, ()))
+        ]
+        for words, statements in model.once(_worded).items()
+        if len(statements) > 1
+    }
+
+
+def _worded(model: Model) -> dict[str, list[cst.CSTNode]]:
+    """The statements that read a number for a sum or list, by what they say."""
+    found: dict[str, list[cst.CSTNode]] = {}
+    for call in model.calls_to(".item"):
+        statement = model.small_statement(call.node)
+        if isinstance(statement, (cst.AugAssign, cst.Expr)):
+            found.setdefault(model.code(statement), []).append(statement)
+    return found
 
 
 def _other_half(model: Model, read: Readback) -> cst.Call | None:
@@ -86,7 +123,8 @@ def _number(model: Model, read: Readback) -> Readback:
 def _movable(model: Model) -> frozenset[cst.CSTNode]:
     """The reads that go into sums and lists that can stay on the device, all of each."""
     movable = model.once(_may_move)
-    halves = {read.node for read in numbers(model).single if read.node in movable and _other_half(model, read)}
+    reads_of_it = [read for read in numbers(model).single if read.node in movable]
+    halves = {read.node for read in reads_of_it if _other_half(model, read) or _same_elsewhere(model, read)}
     return movable - halves
 
 

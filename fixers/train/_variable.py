@@ -90,7 +90,8 @@ def _remedy(wrapper: Wrapper, model: Model) -> _Remedy:
     inner = wrapper.data.node
     assert inner is not None
     if isinstance(inner, cst.Attribute) and inner.attr.value == "data" and _is_tensor(inner.value, model):
-        return _Remedy("" if _is_plain(inner.value, model) else ".detach()", Applicability.SAFE)
+        is_count = model.value(inner.value).dtype in ("int", "bool") and not wants_gradients(wrapper)
+        return _Remedy("" if is_count or _is_plain(inner.value, model) else ".detach()", Applicability.SAFE)
     if may_stand_bare(wrapper, model) or is_cut_before(inner, model):
         return _Remedy("", Applicability.SAFE)
     found = origin(model, inner)

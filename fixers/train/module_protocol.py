@@ -26,9 +26,8 @@ def fix(report: Report, model: Model) -> Fix:
     rewriter = Rewriter(model)
     edits: list[Edit] = []
     if problem == "forward":
-        beside = (call for call in model.once(forwards_that_stay) if call.function is subject.function)
-        if (stays := next(beside, None)) is not None:
-            raise NoFixError(f"`{model.code(stays.node.func)}` in the same function may have to stay")
+        if (stays := _left_beside(subject, model)) is not None:
+            raise NoFixError(f"`{model.code(stays.node.func)}` in {model.place(stays.node)} may have to stay")
         if (same := _called_beside(subject, model)) is not None:
             raise NoFixError(f"it is compared with the call without it in {model.place(same.node)}")
         gone = Edit(model.span(subject.receiver)[1], model.span(subject.node.func)[1], "")
@@ -39,6 +38,14 @@ def fix(report: Report, model: Model) -> Fix:
         name, edits = rewriter.name_for("torch.nn.ModuleList", subject)
         edits = [*edits, *rewriter.wrap(subject, f"{name}(", ")")]
     return Fix(tuple(edits), Applicability.UNSAFE, _WHY[problem])
+
+
+def _left_beside(forward: Call, model: Model) -> Call | None:
+    """Another call of a `forward` that may have to stay: in the same function, or in the same words."""
+    words = model.code(forward.node.func)
+    stays = model.once(forwards_that_stay)
+    own = (call for call in stays if call.function is forward.function or model.code(call.node.func) == words)
+    return next(own, None)
 
 
 def _called_beside(forward: Call, model: Model) -> Call | None:

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 _AS_IT_IS = ("torch.float", "torch.float32")  # a type in which data is what it is after a cast, and no number overflows
 _OF_THE_HOST = ("device", "requires_grad", "pin_memory")
 _OF_DATA = ("torch.tensor", "torch.as_tensor", "torch.scalar_tensor")
-
+_OF_DEFAULT_TYPE = "torch.Tensor"  # whatever the numbers are that it is given
 _OF_LISTS = ("torch.LongTensor", "torch.FloatTensor", "torch.DoubleTensor")
 
 
@@ -58,7 +58,7 @@ def twins(creation: Creation, target: Target, rewriter: Rewriter, model: Model) 
 def _is_of_data(made: Call, model: Model) -> bool:
     """`torch.tensor(rows)`, or `torch.LongTensor(rows)` of what is certainly a list, of which `torch.tensor` makes the
     same."""
-    if made.callee not in _OF_LISTS:
+    if made.callee not in (*_OF_LISTS, _OF_DEFAULT_TYPE):
         return made.callee in _OF_DATA
     given = model.value(made.arguments[0].value) if len(made.arguments) == 1 else None
     return given is not None and given.kind is Kind.LIST and not (given.optional or made.arguments[0].keyword)
@@ -92,7 +92,8 @@ def _can_be_told(made: Call, copy: Call, model: Model) -> bool:
     only the memory of the host is pinned, and what is copied in any case would share memory that it does not now."""
     plain = all(not arg.star for arg in made.arguments) and all(made.argument(name).absent for name in _OF_THE_HOST)
     is_new = made.callee != "torch.as_tensor" or copy.argument("copy", 3).absent
-    return plain and is_new and is_said_by_name(made) and "#" not in model.code(copy.node)
+    is_typed = made.callee != _OF_DEFAULT_TYPE
+    return plain and is_new and is_typed and is_said_by_name(made) and "#" not in model.code(copy.node)
 
 
 def is_said_by_name(made: Call) -> bool:

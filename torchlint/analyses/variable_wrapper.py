@@ -74,9 +74,19 @@ def wrapper_of(call: Call) -> Wrapper:
 
 
 def questions(model: Model) -> list[cst.Call]:
-    """`isinstance(x, Variable)`, which holds for every tensor since torch 0.4."""
+    """`isinstance(x, Variable)`, which holds for every tensor since torch 0.4, and `type(x) == Variable`, which holds
+    for none."""
     asked = (call for call in model.calls_to("builtins.isinstance") if len(call.node.args) == 2)
-    return [call.node for call in asked if _names_variable(call.node.args[1].value, model)]
+    found = [call.node for call in asked if _names_variable(call.node.args[1].value, model)]
+    return [*found, *(call.node for call in model.calls_to("builtins.type") if _is_told_apart(call.node, model))]
+
+
+def _is_told_apart(kind: cst.Call, model: Model) -> bool:
+    """Whether `type(x)` is compared with the class."""
+    match model.parent(kind):
+        case cst.Comparison(comparisons=[cst.ComparisonTarget(comparator=other)]):
+            return _names_variable(other, model)
+    return False
 
 
 def _names_variable(kinds: cst.BaseExpression, model: Model) -> bool:

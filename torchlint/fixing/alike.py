@@ -24,6 +24,7 @@ _Likeness: TypeAlias = tuple[cst.CSTNode, tuple[str, ...]]  # where an expressio
 
 _OPTION = re.compile(r"\b(\w+)\s*=(?!=)")
 _IMPORT = re.compile(r"\s*(import|from)\b")
+_COPIES = ("to", "cuda", "type", "type_as")
 _NEEDED = {"persistent_workers": "num_workers"}  # a call without the second has no use for the first
 
 
@@ -38,7 +39,7 @@ def shown_beside_others(found: Sequence[tuple[cst.CSTNode, Finding]], model: Mod
             node
             for at, (node, finding) in enumerate(found)
             if at not in applied
-            and (isinstance(node, cst.Attribute) or (finding.fix is not None and not _draws(node, model)))
+            and (isinstance(node, cst.Attribute) or (_may_be_like(node, finding, model) and not _draws(node, model)))
         ]
         drawn = [node for at, (node, _) in enumerate(found) if at not in applied and _draws(node, model)]
         edits = [edit for _, fix in applied.values() for edit in fix.edits]
@@ -49,6 +50,22 @@ def shown_beside_others(found: Sequence[tuple[cst.CSTNode, Finding]], model: Mod
     for at, (_, finding) in enumerate(found):
         fix = _applied(finding)
         yield finding if fix is None or at not in beside else replace(finding, fix=_shown(fix, beside[at], model))
+
+
+def _may_be_like(node: cst.CSTNode, finding: Finding, model: Model) -> bool:
+    """Whether a finding whose fix is not applied looks like those whose fixes are: it has one, or a copy follows what
+    makes its tensor at once, `torch.ones(3).to(device)`."""
+    if finding.fix is not None or not isinstance(node, cst.Call):
+        return finding.fix is not None
+    whole, is_copied = _outermost(node, model), False
+    while isinstance(whole, (cst.Call, cst.Attribute)):
+        if isinstance(whole, cst.Call):
+            if model.qualified(whole.func) is not None:
+                entry = torch_api.lookup(model.call(whole).callee or "")
+                return is_copied and entry is not None and entry.returns_tensors
+            is_copied |= model.call(whole).method in _COPIES
+        whole = whole.func if isinstance(whole, cst.Call) else whole.value
+    return False
 
 
 def _draws(node: cst.CSTNode, model: Model) -> bool:

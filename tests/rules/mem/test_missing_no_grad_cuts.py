@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from textwrap import dedent
+from typing import Any
 
 import pytest
 import torch
@@ -298,3 +299,39 @@ def test_a_part_of_what_a_network_returns_is_not_cut_off(made: str, is_cut: bool
 def test_a_copy_of_a_result_is_not_cut_off(cut: str) -> None:
     code = f"{SETUP}def judge(net: nn.Module, x):\n    net.eval()\n    return net(x){cut}.numpy()\n"
     assert "net(x).clone().numpy()" in fixed(code, "MEM05", "MEM09")
+
+
+HANDED_BY_NAME = """
+def scores(net: nn.Module, rows):
+    net.eval()
+    kept = []
+    for batch in torch.utils.data.DataLoader(rows):
+        batch = tuple(part.float() for part in batch)
+        inputs = {"input": batch[0], "labels": batch[1]}
+        LINE
+        out = net(inputs["input"])
+        kept.append((out.detach().numpy(), inputs["labels"].detach().numpy()))
+    return kept
+"""
+
+
+@pytest.mark.parametrize(
+    ("line", "is_cut"),
+    [
+        ("inputs.pop('more', None)", True),
+        ("inputs['labels'] = net.weight", False),
+        ("inputs.update(labels=net.weight)", False),
+        ("inputs = {'input': batch[0], 'labels': net.weight}", False),
+        ("inputs = {**inputs, 'labels': net.weight}", False),
+    ],
+)
+def test_an_entry_of_what_a_batch_is_put_into_is_not_detached(line: str, is_cut: bool) -> None:
+    code = SETUP + HANDED_BY_NAME.replace("LINE", line)
+    after = fixed(code, "MEM05", "MEM09")
+    assert "@torch.no_grad()" in after
+    assert ('inputs["labels"].numpy()' in after) is is_cut
+    rows = [(torch.ones(2, 8), torch.ones(2))]
+    for program in (code, after):
+        names: dict[str, Any] = {}
+        exec(program, names)
+        names["scores"](torch.nn.Linear(8, 8), rows)

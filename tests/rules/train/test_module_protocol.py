@@ -434,3 +434,25 @@ def test_dropout_of_a_network_that_is_sampled_is_meant(name: str) -> None:
 def test_what_a_file_says_elsewhere_keeps_no_dropout_on(around: str, count: int) -> None:
     code = f"import torch.nn.functional as F\n\n{around}\n\nclass Block(nn.Module):\n    def forward(self, x):\n"
     assert len(found(code + "        return F.dropout(x, p=0.5)\n")) == count
+
+
+NAMED_ALIKE = """\
+import torch
+from torch import nn
+
+
+def train(judge: nn.Module, batches):
+    for x in batches:
+        judge.forward(x).sum().backward()
+
+
+def show(build, x):
+    judge = build(x)
+    print(OTHER)
+"""
+
+
+@pytest.mark.parametrize(("other", "is_changed"), [("judge.forward(x)", False), ("x.forward(judge)", True)])
+def test_what_is_called_the_same_in_another_function_is_called_in_one_way(other: str, is_changed: bool) -> None:
+    after = fixed(NAMED_ALIKE.replace("OTHER", other), "TRAIN07", unsafe=True)
+    assert ("judge(x).sum()" in after) is is_changed

@@ -42,6 +42,8 @@ def train(net, dataset, known):
         ("y = Variable(Tensor(known))", "y = Tensor(known)"),
         ("y = Variable(Tensor(known.fill_(net(batch))))", "y = Tensor(known.fill_(net(batch))).detach()"),
         ("y = Variable(net(batch).data)", "y = net(batch).detach()"),
+        ("y = Variable(net(batch).long().data)", "y = net(batch).long()"),
+        ("y = Variable(net(batch).argmax(1).data)", "y = net(batch).argmax(1)"),
         ("y = Variable(batch['y'].float())", "y = batch['y'].float()"),
         ("y = Variable(batch['y'].float()); y.grad", "y = batch['y'].float().detach(); y.grad"),
         ("batch = y = Variable(batch.float())", "batch = y = batch.float()"),

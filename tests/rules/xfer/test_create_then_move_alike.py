@@ -103,15 +103,18 @@ def test_tensors_of_data_in_one_function_are_made_alike() -> None:
     assert "torch.tensor(neighbours).to(device)" in rest  # nothing is found in that function
 
 
-def test_a_tensor_of_data_that_cannot_be_told_its_device_keeps_the_others() -> None:
+@pytest.mark.parametrize(
+    "other", ["torch.tensor(node, **options).to(device)", "torch.Tensor(list(range(kinds))).unsqueeze(1).to(device)"]
+)
+def test_a_tensor_of_data_that_cannot_be_told_its_device_keeps_the_others(other: str) -> None:
     code = """\
     import torch
 
     def inputs(node, kinds, device, options):
         nodes = torch.tensor([3 for _ in range(kinds)]).to(device)
-        return nodes, torch.tensor(node, **options).to(device)
+        return nodes, OTHER
     """
-    [found] = findings(dedent(code), "XFER01")
+    [found] = findings(dedent(code).replace("OTHER", other), "XFER01")
     assert found.fix is None
     assert "two ways to say it help nobody" in (found.no_fix or "")
 

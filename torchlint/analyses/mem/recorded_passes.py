@@ -249,7 +249,17 @@ class RecordedPasses:
         if not isinstance(parent, cst.Assign) or len(parent.targets) != 1:
             return False
         made = self._model.binding(parent.targets[0].target)
-        return made is not None and bool(made.methods & _MODULE_METHODS)
+        if made is None:
+            return False
+        return bool(made.methods & _MODULE_METHODS) or any(_is_moved_in_place(self._model, read) for read in made.reads)
+
+
+def _is_moved_in_place(model: Model, read: cst.CSTNode) -> bool:
+    """`net.to(device)`, of which nobody takes the result: no tensor would have moved."""
+    match method := model.parent(read):
+        case cst.Attribute(attr=cst.Name(value="to" | "cuda")) if isinstance(call := model.parent(method), cst.Call):
+            return call.func is method and isinstance(model.parent(call), cst.Expr)
+    return False
 
 
 def _is_of_self(call: Call, method: Function) -> bool:
