@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, NamedTuple
 import libcst as cst
 
 from torchlint.analyses import fate_words as words
+from torchlint.analyses.fate_reports import only_reports
 from torchlint.analyses.lifetime import root
 from torchlint.analyses.once import once_for_each
-from torchlint.semantics.dataflow import given_to, is_from_caller, parameter_of, parameter_of_function, reaches, text
+from torchlint.semantics.dataflow import given_to, is_from_caller, parameter_of, parameter_of_function, reaches
 from torchlint.semantics.effects import steps_on_a_loss
 from torchlint.semantics.values import Grad, Kind
 
@@ -103,8 +104,10 @@ class _Trail:
     back there, not to all of its callers.
     """
 
-    def __init__(self, model: Model, entered: Function | None = None, *, graphs_only: bool = True) -> None:
-        self.model = model
+    def __init__(
+        self, model: Model, entered: Function | None = None, *, graphs_only: bool = True, is_abroad: bool = False
+    ) -> None:
+        self.model, self.is_abroad = model, is_abroad
         self.attributes = model.once(_named_attributes)
         self.entered = entered  # the function of this file through which a search of another file came in
         self.graphs_only = graphs_only
@@ -407,7 +410,7 @@ class _Trail:
     def _method_argument(self, call: Call, site: cst.Call) -> None:
         method, receiver = call.method, call.receiver
         kind = call.receiver_value.kind
-        if self._only_reports(call) or (method in words.SEARCHES and kind in (Kind.LIST, Kind.UNKNOWN)):
+        if only_reports(self.model, call) or (method in words.SEARCHES and kind in (Kind.LIST, Kind.UNKNOWN)):
             self._final()
         elif kind is Kind.SCALER or call.receiver_value.is_tensor or kind is Kind.MODULE:
             self.on(site)
@@ -423,30 +426,6 @@ class _Trail:
             self.on(site)  # `self.criterion(outputs, labels)` makes a tensor of what it gets, and keeps nothing
         else:
             self.fate |= Fate.ESCAPES
-
-    def _only_reports(self, call: Call) -> bool:
-        """Loggers, progress bars, plots, schedulers: they look at a value, and keep nothing that is differentiated."""
-        receiver = call.receiver_value
-        if call.method in words.LOG_METHODS:
-            return not receiver.is_(Kind.LIST, Kind.DICT, Kind.TENSOR, Kind.MODULE)
-        if call.method == "step":
-            named = text(call.receiver) if call.receiver is not None else ""
-            return receiver.is_(Kind.SCHEDULER) or "sched" in named or self._is_environment(named)
-        name = call.method or (call.callee or text(call.node.func)).rpartition(".")[2]
-        return receiver.is_(Kind.SCHEDULER) or words.REPORTERS.fullmatch(name) is not None or self._is_of_reader(call)
-
-    def _is_environment(self, named: str) -> bool:
-        """`self.env` in a file that knows gym, whose environments compute with NumPy."""
-        return words.ENVIRONMENT.search(named) is not None and words.GYM.search(self.model.source.text) is not None
-
-    def _is_of_reader(self, call: Call) -> bool:
-        """A method of what a package that only reads has made, as `axes[0].scatter` or `env.step`."""
-        holder = root(self.model, call.receiver) if call.receiver is not None else None
-        makers = [write.value for write in holder.writes] if holder is not None else []
-        return bool(makers) and all(isinstance(made, cst.Call) and self._is_reader(made) for made in makers)
-
-    def _is_reader(self, made: cst.Call) -> bool:
-        return (self.model.call(made).callee or "").partition(".")[0] in words.READERS
 
     # -- leaving a function
 
@@ -492,6 +471,16 @@ class _Trail:
         self.site = None
         for caller in function.callers:
             self.on(caller.node)
+        if self.entered is None and not self.is_abroad and (function, "abroad") not in self.seen:
+            self.seen.add((function, "abroad"))
+            self._to_callers_abroad(function)
+
+    def _to_callers_abroad(self, function: Function) -> None:
+        """In other files, where it is followed as far as it stays in the file."""
+        for home, call in self.model.calls_elsewhere(function):
+            trail = _Trail(home, graphs_only=self.graphs_only, is_abroad=True)
+            trail.on(call.node)
+            self.fate |= trail.run()
 
 
 def _is_entered(function: Function) -> bool:

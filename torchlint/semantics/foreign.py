@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -21,6 +21,7 @@ from torchlint.files.test_code import is_test_code
 from torchlint.semantics.effects import TRAINING
 from torchlint.semantics.entities import Call, Class, Function, Role
 from torchlint.semantics.handed import handed_back, made_elsewhere
+from torchlint.semantics.heirs import calls_of_heirs
 from torchlint.semantics.transfer import Arguments
 from torchlint.semantics.values import UNKNOWN, Kind, Value
 from torchlint.semantics.worth_asking import is_worth_asking
@@ -370,7 +371,9 @@ class Imports:
         for file in islice(naming, _MOST_IMPORTERS):
             model = self._importer(file)
             if model is not None:
-                for name, call in _calls_into(model, self.project, file, self.file):
+                entered = _calls_into(model, self.project, file, self.file)
+                inherited = calls_of_heirs(model, self.project, file, self.file) if function.cls is not None else ()
+                for name, call in chain(entered, inherited):
                     if name == function.qualname:
                         yield model, call
 
