@@ -172,32 +172,6 @@ def test_a_loader_that_an_object_brings_to_a_trainer(trainer: str, found: int) -
     assert len(findings(code, "DATA02")) == found
 
 
-@pytest.mark.parametrize(
-    ("chosen", "found"),
-    [
-        ('accelerator = "cpu"\nif torch.cuda.is_available():\n    accelerator = "gpu"', 1),
-        ('if torch.cuda.is_available():\n    accelerator = "gpu"\nelse:\n    accelerator = "cpu"', 1),
-        ('accelerator = "gpu"\naccelerator = "cpu"', 0),
-        ("import options\naccelerator = options.accelerator", 0),
-        ('accelerator, devices = "gpu", 1', 1),
-    ],
-    ids=["in a branch", "in either branch", "before it is another", "out of sight", "together"],
-)
-def test_what_a_trainer_runs_on_may_be_chosen_before(chosen: str, found: int) -> None:
-    code = f"""
-import lightning as L
-import torch
-from systems import System
-from torch.utils.data import DataLoader
-from torchvision import datasets
-
-loader = DataLoader(datasets.CIFAR10("data"), 64, num_workers=4)
-{chosen}
-L.Trainer(accelerator=accelerator).fit(System(), loader)
-"""
-    assert len(findings(code, "DATA02")) == found
-
-
 def test_a_batch_that_other_files_take_apart_below_the_loop(tmp_path: Path) -> None:
     drawn = "for batch in self.loader:\n            x, y = {source}"
     assert in_project(
