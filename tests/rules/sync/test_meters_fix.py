@@ -204,13 +204,21 @@ OTHER_METERS = {
     "one tensor with two names": ("self.val = val", "self.val = val\n        self.avg = self.sum"),
     "added to what it was given": ("self.val = val", "self.sum = val"),
     "a class with a base": ("AverageMeter(object)", "AverageMeter(ProgressMeter)"),
+    "attributes that are set in its own way": (
+        "    def mean(self)",
+        "    def __setattr__(self, name, value):\n        self.__dict__[name] = float(value)\n\n    def mean(self)",
+    ),
+    "a format of its own": (
+        "    def tell(self)",
+        "    def __format__(self, text):\n        return repr(self.avg)\n\n    def tell(self)",
+    ),
     "a text of the number itself": ('"{name} {val"', '"{name} {val!r"'),
 }
 
 
 @pytest.mark.parametrize(("old", "new"), OTHER_METERS.values(), ids=OTHER_METERS.keys())
 def test_a_class_that_does_more_than_arithmetic_gets_numbers(old: str, new: str) -> None:
-    end = "return str(losses)" if "text" in old + new or "{name}" in old else "return losses.avg"
+    end = "return f'{losses}'" if "text" in new or "{name}" in old else "return losses.avg"
     code = training(UPDATE, BEGIN, end, HEAD.replace(old, new, 1))
     assert fixed(code, "SYNC01") == code
 

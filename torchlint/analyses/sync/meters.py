@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 _ARITHMETIC = (cst.Add, cst.Subtract, cst.Multiply, cst.Divide)
 _HOST_CALLS = word_set("max min abs float int len")
+_INTERCEPTING = word_set("__setattr__ __getattribute__ __getattr__")
 _BARE = (cst.Name, cst.Attribute)
 _NUMBER_FORMATS = re.compile(r"(?:[^%]|%%|%[-+ 0#]*\d*(?:\.\d+)?[eEfFgG])*")
 
@@ -191,6 +192,8 @@ class _Reading:
         derives = any(base != "builtins.object" for base in cls.bases)
         if update is None or derives or cls.node.decorators or cls.is_module or update.decorators:
             return None
+        if not _INTERCEPTING.isdisjoint(cls.methods):
+            return None
         puts = _puts(update)
         if not puts or len(update.params) < 2 or update.is_generator or update.returns:
             return None
@@ -202,10 +205,11 @@ class _Reading:
         others = [method for method in cls.methods.values() if method is not update]
         resets = frozenset(method.name for method in others if self._only_sets_numbers(method))
         readers = frozenset(method.name for method in others if self._computes(method))
-        shown = cls.methods.get("__str__") or cls.methods.get("__repr__")
         numbers = frozenset(name for name, binding in cls.attributes.items() if binding.writes) - self.sums
         texts = {method.name for method in others if method.returns and self._only_formats(method)} - readers
-        if shown is not None and shown.name in texts:
+        if "__format__" in cls.methods:
+            texts.clear()
+        elif "__repr__" in texts and "__str__" not in cls.methods:
             texts.add("__str__")
         return Meter(number, frozenset(self.sums), numbers, readers, resets, frozenset(texts))
 
