@@ -71,11 +71,11 @@ def _is_taken_with_star(model: Model, write: Write) -> bool:
     call = model.call(write.value) if write.unpacked and isinstance(write.value, cst.Call) else None
     if call is None or not call.is_forward or call.target is not None or model.elsewhere(call) is not None:
         return False
-    element = model.parent(write.target)
-    together = model.parent(element) if element is not None else None
-    return isinstance(together, (cst.Tuple, cst.List)) and any(
-        isinstance(part, cst.StarredElement) for part in together.elements
-    )
+    above = model.parent(write.target)
+    together = model.parent(above) if above is not None else None
+    if not isinstance(together, (cst.Tuple, cst.List)):
+        return False
+    return any(isinstance(element, cst.StarredElement) for element in together.elements)
 
 
 def _is_what_is_no_tensor(branch: cst.BaseExpression, other: cst.BaseExpression, test: cst.BaseExpression) -> bool:
