@@ -57,6 +57,10 @@ class Step(NamedTuple):
 def step_of(model: Model, node: cst.CSTNode) -> Step | None:
     """The step that runs the node once each time, on no condition that makes it rare."""
     loop = _repeating(model, node, model.loops_around(node))
+    if loop is not None and loop.parent is None and _is_over_entries(model, loop) and not is_gated(model, node, None):
+        whole = _step_of_function(model, node)
+        if whole is not None:
+            return whole
     if (loop is not None and loop.role not in _STEPPING) or is_gated(model, node, loop):
         return None
     if loop is not None:
@@ -421,6 +425,11 @@ def _is_within_step(model: Model, loop: Loop) -> bool:
     if isinstance(loop.iterable, (cst.List, cst.Tuple)) or loop.iterates.kind is Kind.DICT:
         return True
     return _is_of_known_length(loop.iterates)
+
+
+def _is_over_entries(model: Model, loop: Loop) -> bool:
+    """`for name, loss in losses.items()`, which is all of what a function is called for in each step, or a part."""
+    return isinstance(loop.iterable, cst.Call) and model.call(loop.iterable).method in ("items", "values")
 
 
 def _is_over_keys(model: Model, loop: Loop) -> bool:
