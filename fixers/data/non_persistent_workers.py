@@ -63,4 +63,5 @@ def _value(loader: Loader, model: Model) -> str:
     if count is None or any(isinstance(node, (cst.Call, cst.Lambda)) for node in walk(count)):
         raise NoFixError("the number of workers is not written in a way that can be asked a second time")
     code = model.code(count)
-    return f"{code} > 0" if isinstance(count, (cst.Name, cst.Attribute, cst.Subscript)) else f"({code}) > 0"
+    holds_together = isinstance(count, (cst.Name, cst.Attribute, cst.Subscript)) or bool(count.lpar)
+    return f"{code} > 0" if holds_together else f"({code}) > 0"

@@ -107,6 +107,7 @@ def _needless_detach(line: cst.BaseStatement, inside: set[cst.CSTNode], model: M
             _returns_new(model.call(computed))
             or model.value(computed.func).kind is Kind.MODULE  # `nn.Softmax(1)(x)`
             or _is_helper_for(inside, model.call(computed), model)
+            or _runs_a_network(model.call(computed), model)
         ):
             yield [Edit(model.span(made)[1], _end(node, model), "")]
 
@@ -117,6 +118,22 @@ def _returns_new(call: Call) -> bool:
     is_of_torch = package in ("torch", "torch.nn.functional") and name in NEW_TENSORS
     is_loss = package == "torch.nn.functional" and _LOSSES.search(name) is not None
     return call.is_forward or is_reduction(call.method or "") or is_of_torch or is_loss
+
+
+def _runs_a_network(call: Call, model: Model) -> bool:
+    """`policy.act(state)`, a method or function in sight that returns what a network gives it, and nothing else."""
+    home, function = model.elsewhere(call) or (model, call.target)
+    if function is None or not function.returns or function.is_generator:
+        return False
+    given = [way for node in function.returns for way in _ways(node.value, home)]
+    calls = [home.call(value) if isinstance(value, cst.Call) else None for value in given]
+    return all(call is not None and call.is_forward and call.target is None for call in calls)
+
+
+def _ways(node: cst.BaseExpression | None, home: Model) -> list[cst.BaseExpression | None]:
+    """What is returned, or what a variable may hold that is."""
+    binding = home.binding(node) if isinstance(node, cst.Name) else None
+    return [write.value for write in binding.writes] if binding is not None else [node]
 
 
 def _is_helper_for(inside: set[cst.CSTNode], call: Call, model: Model) -> bool:

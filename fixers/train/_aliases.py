@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import libcst as cst
@@ -11,6 +12,7 @@ from torchlint.analyses.order import is_before
 from torchlint.analyses.sync.accumulators import is_seen_elsewhere, reads_namespace
 from torchlint.edits.rewriter import Rewriter
 from torchlint.finding import Edit, Fix
+from torchlint.semantics.dataflow import reaches, writes_reaching
 from torchlint.semantics.tree import walk
 
 if TYPE_CHECKING:
@@ -45,11 +47,12 @@ def without_alias(made: Fix, whole: cst.BaseExpression, tensor: cst.BaseExpressi
         return made
     says_no_more = _says_variable(alias.value, tensor.value)
     write = _only_for(source, tensor, model) if isinstance(whole, cst.Call) and not says_no_more else None
-    is_short = isinstance(whole, cst.Call) and _is_seldom_read(binding, source, model)
+    reads = _reads_of(binding, alias, model)
+    is_short = isinstance(whole, cst.Call) and _is_seldom_read(reads, source, model)
     if write is not None and _may_be_made_as(binding, write, statement, model):
         edits = [gone, Edit(*model.span(write.target), alias.value)]
-    elif (says_no_more or is_short) and _means_the_same(binding, tensor, statement, model):
-        edits = [gone, *(Edit(*model.span(read), tensor.value) for read in binding.reads)]
+    elif (says_no_more or is_short) and _means_the_same(binding, reads, tensor, statement, model):
+        edits = [gone, *(Edit(*model.span(read), tensor.value) for read in reads)]
     else:
         return made
     return Fix(tuple(edits), made.applicability, made.why)
@@ -62,10 +65,10 @@ def _says_variable(alias: str, tensor: str) -> bool:
     return re.fullmatch(rf"{name}_?{word}|{word}_?{name}", alias, re.IGNORECASE) is not None
 
 
-def _is_seldom_read(binding: Binding, source: Binding, model: Model) -> bool:
+def _is_seldom_read(reads: Sequence[cst.CSTNode], source: Binding, model: Model) -> bool:
     """Whether the second name is read at a few places, and nowhere beside the first."""
     lines = {model.statement(read) for read in source.reads if model.small_statement(read) is not None}
-    return len(binding.reads) <= _FEW and lines.isdisjoint(map(model.statement, binding.reads))
+    return len(reads) <= _FEW and lines.isdisjoint(map(model.statement, reads))
 
 
 def _only_for(source: Binding, tensor: cst.Name, model: Model) -> Write | None:
@@ -103,16 +106,31 @@ def _may_be_made_as(binding: Binding, write: Write, statement: cst.CSTNode, mode
     return nodes.isdisjoint(mentions)
 
 
-def _means_the_same(binding: Binding, tensor: cst.Name, statement: cst.CSTNode, model: Model) -> bool:
-    """Whether all reads of the alias stand behind its only write, in its block, and nothing sets the tensor there."""
+def _reads_of(binding: Binding, alias: cst.Name, model: Model) -> list[cst.Name | cst.Attribute]:
+    """The reads that see what a second name gets at one place."""
+    return [read for read in binding.reads if reaches(model, binding, alias, read)]
+
+
+def _means_the_same(
+    binding: Binding, reads: Sequence[cst.CSTNode], tensor: cst.Name, statement: cst.CSTNode, model: Model
+) -> bool:
+    """Whether these reads of the alias stand behind the statement, in its block, and see nothing else, and nothing sets
+    the tensor there."""
     source, function = model.binding(tensor), model.function(statement)
-    if source is None or len(binding.writes) != 1 or binding.shared or source.shared or function.is_module:
+    if source is None or binding.shared or source.shared or function.is_module:
         return False
     behind = model.span(statement)[1]
     block = model.parent(model.statement(statement)) or function.node
-    if any(model.span(write.target)[0] > behind for write in source.writes if write.kind != "parameter"):
-        return False
+    last = max((model.span(read)[1] for read in reads), default=behind)
+    inner = {loop for read in reads for loop in model.loops_around(read)}.difference(model.loops_around(statement))
+    for write in source.writes:
+        is_later = model.span(write.target)[0] > behind and write.kind != "parameter"
+        if is_later and (model.span(write.target)[0] < last or inner & {*model.loops_around(write.target)}):
+            return False
     return all(
-        model.span(read)[0] > behind and block in model.ancestors(read) and model.function(read) is function
-        for read in binding.reads
+        model.span(read)[0] > behind
+        and block in model.ancestors(read)
+        and model.function(read) is function
+        and len(writes_reaching(model, binding, read)) == 1
+        for read in reads
     )

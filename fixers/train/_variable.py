@@ -95,10 +95,14 @@ def _remedy(wrapper: Wrapper, model: Model) -> _Remedy:
     if may_stand_bare(wrapper, model) or is_cut_before(inner, model):
         return _Remedy("", Applicability.SAFE)
     found = origin(model, inner)
-    if found is Origin.GRAPH or wants_gradients(wrapper) or _is_told_apart(wrapper.call.node, inner, model):
+    if found is Origin.GRAPH or wants_gradients(wrapper):
         return _Remedy(".detach()", Applicability.SAFE)
     name = text_of(inner) if len(text_of(inner)) < _SHORT else "the tensor"
-    if wrapper.asks_for_no_graph and model.grad_enabled(wrapper.call.node) is False:
+    is_off = model.grad_enabled(wrapper.call.node) is False
+    is_for_no_graph = wrapper.asks_for_no_graph and _is_without_gradients(wrapper, model)
+    if _is_told_apart(wrapper.call.node, inner, model) and (is_off or not is_for_no_graph):
+        return _Remedy(".detach()", Applicability.SAFE)
+    if is_for_no_graph:
         return _Remedy("", Applicability.UNSAFE, f"`{name}` was to have no graph, and none is recorded here")
     if found is Origin.HIDDEN:
         return _Remedy(

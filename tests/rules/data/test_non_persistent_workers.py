@@ -267,3 +267,10 @@ def train(epochs):
 def test_a_bar_that_counts_counts_the_epochs(count: str, found: int) -> None:
     code = HEADER + BAR.format(steps=STEPS.replace("\n", "\n    "), count=count)
     assert len(findings(code, "DATA03")) == found
+
+
+@pytest.mark.parametrize("count", ["(2 * workers)", "2 * workers"])
+def test_a_number_that_is_computed_is_asked_in_one_pair_of_parentheses(count: str) -> None:
+    code = f"workers = int(sys.argv[1])\nloader = DataLoader(images, num_workers={count})\n" + EPOCHS
+    asked = count if count.startswith("(") else f"({count})"
+    assert f"num_workers={count}, persistent_workers={asked} > 0)" in fixed(HEADER + code, "DATA03")

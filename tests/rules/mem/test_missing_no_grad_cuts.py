@@ -335,3 +335,35 @@ def test_an_entry_of_what_a_batch_is_put_into_is_not_detached(line: str, is_cut:
         names: dict[str, Any] = {}
         exec(program, names)
         names["scores"](torch.nn.Linear(8, 8), rows)
+
+
+ACTING = """
+class Policy:
+    def __init__(self):
+        self.network = nn.Linear(8, 8)
+
+    def act(self, state):
+        scores = self.network(state)
+        RETURN
+
+def episodes(policy: Policy, states):
+    for state in states:
+        loss = policy.act(state).sum()
+        loss.backward()
+        chosen = policy.act(state).detach().numpy()
+        print(chosen)
+"""
+
+
+@pytest.mark.parametrize(
+    ("returned", "is_cut"),
+    [
+        ("return scores", True),
+        ("return self.network(state)", True),
+        ("return scores if len(state) else self.network.weight", False),
+        ("return self.network.weight", False),
+    ],
+)
+def test_what_a_method_in_sight_returns_of_a_network_is_not_detached(returned: str, is_cut: bool) -> None:
+    after = fixed(SETUP + ACTING.replace("RETURN", returned), "MEM05", "MEM09")
+    assert ("chosen = policy.act(state).numpy()" in after) is is_cut

@@ -474,3 +474,25 @@ def test_a_tensor_of_ones_own_asks_for_gradients_itself(lines: str, is_bare: boo
     after = fixed(code, "TRAIN10")
     assert ("image.requires_grad_(wanted)" in after) is is_bare
     assert ("image.detach().requires_grad_(wanted)" in after) is not is_bare
+
+
+HELD = """\
+import torch
+from torch.autograd import Variable
+
+def extract(model, rows, read):
+    held = torch.zeros(1, 3)
+    for row in rows:
+        held[0] = read(row)
+        given = Variable(held.double(), volatile=True)
+        FIRST
+        with torch.no_grad():
+            out = model(given)
+        print(out)
+"""
+
+
+@pytest.mark.parametrize(("first", "is_bare"), [("print(row)", True), ("print(given)", False)])
+def test_what_was_to_have_no_graph_needs_none_cut_off_where_only_no_grad_reads_it(first: str, is_bare: bool) -> None:
+    after = fixed(HELD.replace("held.double()", "held").replace("FIRST", first), "TRAIN10", unsafe=True)
+    assert ("model(held)" in after) is is_bare

@@ -50,9 +50,21 @@ RENAMED = {
         """,
     ),
 }
+TWICE = {
+    "in two loops": """\
+for a in rows:
+        a = a + 1
+        b = Variable(a)
+        out.append(b + a.sum())
+    for a in rows:
+        b = Variable(a)
+        out.append(b)
+        out.append(a)""",
+    "read in between": "a, b = torch.zeros(n), x\n    out += [b]\n    b = Variable(a)\n    out += [b]",
+    "in the head of the loop": "b = rows\n    for a in b:\n        b = Variable(a)\n        out.append(b)",
+}
 KEPT = {
     "the first name is read again": "a = torch.zeros(n)\n    b = Variable(a)\n    out.append((a, b))",
-    "the second is read in between": "a, b = torch.zeros(n), x\n    out += [b]\n    b = Variable(a)\n    out += [b]",
     "an iteration ends in between": """\
 b = x
     for a in rows:
@@ -60,11 +72,12 @@ b = x
             continue
         b = Variable(a)
     out.append(b)""",
-    "the second is in the head of the loop": """\
-b = rows
-    for a in b:
-        b = Variable(a)
-        out.append(b)""",
+    "the first is set in a loop behind it": """\
+a = torch.zeros(n)
+    b = Variable(a)
+    for row in rows:
+        out.append(b)
+        a = row""",
     "an exception may come in between": """\
 b = x
     try:
@@ -114,6 +127,14 @@ def test_the_tensor_has_its_second_name_from_the_start_or_its_first_one_to_the_e
 def test_where_that_could_be_told_both_names_stay(body: str) -> None:
     changed = fixed(program(body), "TRAIN10", unsafe=True)
     assert "b = a\n" in changed or "b = a " in changed or "b = a.detach()" in changed
+    assert same(results(program(body)), results(changed))
+
+
+@pytest.mark.parametrize("body", TWICE.values(), ids=TWICE)
+def test_a_second_name_goes_that_gets_other_values_elsewhere(body: str) -> None:
+    changed = fixed(program(body), "TRAIN10", unsafe=True)
+    assert "b = Variable" not in changed
+    assert "b = a" not in changed or "out.append(b + a.sum())" in changed
     assert same(results(program(body)), results(changed))
 
 
