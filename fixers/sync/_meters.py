@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from torchlint.semantics.entities import Binding
     from torchlint.semantics.model import Model
 
-_HOLDS = "Until it is read, the meter holds a tensor in place of a number."
+_HOLDS = "Until it is read, the meter holds a tensor, of which a GPU may round the mean in another way."
 
 
 class Metered(NamedTuple):

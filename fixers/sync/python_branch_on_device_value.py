@@ -62,6 +62,8 @@ def _without_test(model: Model, statement: cst.If) -> Fix:
     if model.value(store.value).kind is not Kind.NUMBER:
         raise NoFixError("to pick what is stored by the mask waits for the device as the question does")
     target = store.targets[0].target
+    if isinstance(target, cst.Subscript) and _goes_backward(model, target.value):
+        raise NoFixError("the backward pass below fails where the graph needs what the store marks as changed")
     edit = Edit(start, end, model.code(store))
     if isinstance(statement.test, cst.BooleanOperation):
         condition = model.code(statement.test.left)
@@ -72,3 +74,10 @@ def _without_test(model: Model, statement: cst.If) -> Fix:
         return Fix((edit,), Applicability.SAFE, "A store under a mask that is empty everywhere does nothing.")
     doubt = "A store under an empty mask does nothing, but marks a tensor that a graph may share as changed."
     return Fix((edit,), Applicability.UNSAFE, doubt)
+
+
+def _goes_backward(model: Model, tensor: cst.BaseExpression) -> bool:
+    """Whether a tensor has a graph, and a backward pass stands below."""
+    start = model.span(tensor)[0]
+    passes = (call for call in model.function(tensor).calls if call.is_backward)
+    return model.value(tensor).grad is Grad.CARRIES and any(model.span(call.node)[0] > start for call in passes)

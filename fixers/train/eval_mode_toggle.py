@@ -54,6 +54,8 @@ def _edits(toggle: Toggle, model: Model) -> list[Edit]:
     if not isinstance(toggle.node, cst.For) and not isinstance(statement, cst.SimpleStatementLine):
         raise NoFixError("the network runs in the head of a statement")
     _check_name(toggle, statement, model)
+    if _trains_beside(toggle, statement, model):
+        raise NoFixError("the same statement trains the network, too")
     if _is_switched_to_training(toggle, model):
         raise NoFixError(f"the loop itself calls `{module}.train()`")
     if _would_switch_in_a_loop(toggle, model):
@@ -67,6 +69,16 @@ def _edits(toggle: Toggle, model: Model) -> list[Edit]:
     if _leaves(statement):
         raise NoFixError("a `return` or `raise` would leave before the mode is switched back")
     return [before, rewriter.insert_after(statement, f"{module}.train()")]
+
+
+def _trains_beside(toggle: Toggle, statement: cst.CSTNode, model: Model) -> bool:
+    """`trained, tested = run(net, batches, True), run(net, others, False)`"""
+    evaluating = {other.node for other in missing_toggles(model)}
+    beside = (call for call in model.calls_in(statement) if toggle.node not in (call.node, *model.ancestors(call.node)))
+    entered = (call.target for call in beside if call.target is not None and call.node not in evaluating)
+    return not isinstance(toggle.node, cst.For) and any(
+        model.effects(function).has(kind) for function in entered for kind in ("backward", "optimizer_steps")
+    )
 
 
 def _is_made_inside(place: cst.CSTNode, toggle: Toggle, model: Model) -> bool:

@@ -74,14 +74,15 @@ class ItemInTrainStep(Rule):
     so does the rewritten sum, to the last bit. Unsafe where the file does not show that the device is a CUDA one,
     for others may lack double precision (on MPS there is no fix), where the loop reads a clock, whose intervals the
     readback used to close, where a sum that starts from `0` would be `0.0` if nothing were added, and where the
-    number is multiplied or divided by what nothing in sight says is a number, or is not zero. A local list of such
-    numbers, read behind the loop, keeps the detached tensors until then; unsafe where it grows over more than one
-    pass over the data, for each of them takes some hundred bytes of the device. A meter, an object of a class of the
-    project that only adds up, divides and makes texts (`losses.update(loss.item(), n)`), is given the tensor; unsafe,
-    for until it is read it holds a tensor. Numbers that are printed, logged or stored elsewhere step by step get no
-    fix: log them every so many steps, or keep the tensors and read them at the end. Nor does a sum or list beside
-    another read that cannot stay on the device, be it in a function of the file that returns a number: the step would
-    wait all the same.
+    number is multiplied or divided by what nothing in sight says is a number, or is not zero, or divided by what is no
+    power of two, which a GPU may round in another way. A local list of such numbers, read behind the loop, keeps the
+    detached tensors until then; unsafe where it grows over more than one pass over the data, for each of them takes
+    some hundred bytes of the device. A meter, an object of a class of the project that only adds up, divides and makes
+    texts (`losses.update(loss.item(), n)`), is given the tensor; unsafe, for until it is read it holds a tensor, and a
+    GPU may round the mean in another way. Numbers that are printed, logged or stored elsewhere step by step get no fix:
+    log them every so many steps, or keep the tensors and read them at the end. Nor does a sum or list beside another
+    read that cannot stay on the device, be it in a function of the file that returns a number: the step would wait all
+    the same.
 
     ## Measured effect
 

@@ -17,7 +17,7 @@ from torchlint.semantics.effects import steps_on_a_loss
 from torchlint.semantics.values import Grad, Kind
 
 if TYPE_CHECKING:
-    from torchlint.semantics.entities import Binding, Call, Function
+    from torchlint.semantics.entities import Binding, Call, Class, Function
     from torchlint.semantics.model import Model
 
 
@@ -169,8 +169,20 @@ class _Trail:
             elsewhere = self.attributes.get(binding.name, ())
             for node in elsewhere:
                 self.on(node)
-            if self.entered is None and not elsewhere and not any(map(self._looks_inside, binding.reads)):
+            if self.entered is not None or self.is_abroad:
+                return
+            if not elsewhere and not any(map(self._looks_inside, binding.reads)):
                 self.fate |= Fate.ESCAPES  # filled and emptied here, so what is in it is read in another file
+            self._to_heirs(binding.cls, binding.name)
+
+    def _to_heirs(self, cls: Class, name: str) -> None:
+        """Into the classes of other files that have the attribute from one of this file."""
+        for home, heir in self.model.heirs_elsewhere(cls):
+            held = heir.attributes.get(name)
+            if held is not None and held.reads:
+                trail = _Trail(home, graphs_only=self.graphs_only, is_abroad=True)
+                trail.enter(held)
+                self.fate |= trail.run()
 
     def _looks_inside(self, read: cst.CSTNode) -> bool:
         parent = self.model.parent(read)

@@ -21,7 +21,7 @@ from torchlint.files.test_code import is_test_code
 from torchlint.semantics.effects import TRAINING
 from torchlint.semantics.entities import Call, Class, Function, Role
 from torchlint.semantics.handed import handed_back, made_elsewhere
-from torchlint.semantics.heirs import calls_of_heirs
+from torchlint.semantics.heirs import calls_of_heirs, class_of_receiver, heirs_in
 from torchlint.semantics.transfer import Arguments
 from torchlint.semantics.values import UNKNOWN, Kind, Value
 from torchlint.semantics.worth_asking import is_worth_asking
@@ -91,6 +91,7 @@ class Imports:
         self._exported_names: dict[tuple[str, str], str] = {}  # by the file and the name that it has there
         self._effects: dict[Function, frozenset[str]] = {}
         self._calls: dict[Function, list[tuple[Model, Call]]] = {}
+        self._heirs: dict[Class, list[tuple[Model, Class]]] = {}
         self._callers: dict[str, Model] = {}  # kept, since their nodes are: the project forgets models
         self._asked: list[Function] = []
 
@@ -366,16 +367,26 @@ class Imports:
     def _find_calls(self, function: Function) -> Iterator[tuple[Model, Call]]:
         makes = function.cls if function.name in ("__init__", "forward") else None
         word = makes.name if makes is not None else function.name
-        sources = ((file, self.project.source(file)) for file in sorted(self._importing(self.file)))
-        naming = (file for file, source in sources if source is not None and word in source.text)
-        for file in islice(naming, _MOST_IMPORTERS):
-            model = self._importer(file)
-            if model is not None:
-                entered = _calls_into(model, self.project, file, self.file)
-                inherited = calls_of_heirs(model, self.project, file, self.file) if function.cls is not None else ()
-                for name, call in chain(entered, inherited):
-                    if name == function.qualname:
-                        yield model, call
+        for file, model in self._importers_naming(word):
+            entered = _calls_into(model, self.project, file, self.file)
+            inherited = calls_of_heirs(model, self.project, file, self.file) if function.cls is not None else ()
+            yield from ((model, call) for name, call in chain(entered, inherited) if name == function.qualname)
+
+    def heirs_of(self, cls: Class) -> list[tuple[Model, Class]]:
+        """The classes that derive from one of this file in the files that import it: in a few of these, if in many."""
+        if cls not in self._heirs:
+            found = (
+                (model, heirs_in(model, self.project, file, self.file, cls.qualname))
+                for file, model in self._importers_naming(cls.name)
+            )
+            self._heirs[cls] = [(model, heir) for model, heirs in found for heir in heirs]
+        return self._heirs[cls]
+
+    def _importers_naming(self, word: str) -> Iterator[tuple[str, Model]]:
+        files = ((file, self.project.source(file)) for file in sorted(self._importing(self.file)))
+        naming = (file for file, source in files if source is not None and word in source.text)
+        found = ((file, self._importer(file)) for file in islice(naming, _MOST_IMPORTERS))
+        yield from ((file, model) for file, model in found if model is not None)
 
     def _importer(self, file: str) -> Model | None:
         """The model of a file that names something of this one; None where it cannot mean this file's."""
@@ -470,18 +481,9 @@ def _calls_into(model: Model, project: Project, file: str, target: str) -> list[
             found.append((f"{name}.forward", call))
         elif name is not None:
             found += [(name, call), (f"{name}.__init__", call)]
-        elif call.method is not None and (owner := name_in_target(_class_of_receiver(model, call))) is not None:
+        elif call.method is not None and (owner := name_in_target(class_of_receiver(model, call))) is not None:
             found.append((f"{owner}.{call.method}", call))
     return found
-
-
-def _class_of_receiver(model: Model, call: Call) -> str | None:
-    """The class of the object whose method is called, or what else has made the only value of its variable."""
-    binding = model.binding(call.receiver) if call.receiver is not None else None
-    if call.receiver_value.ref is not None or binding is None or len(binding.writes) != 1:
-        return call.receiver_value.ref
-    write = binding.writes[0]
-    return model.call(write.value).callee if isinstance(write.value, cst.Call) and not write.unpacked else None
 
 
 def _origins(value: Value, depth: int = 0) -> Iterator[cst.CSTNode]:

@@ -27,6 +27,14 @@ def calls_of_heirs(model: Model, project: Project, file: str, target: str) -> It
                 yield f"{owner}.{call.method}", call
 
 
+def heirs_in(model: Model, project: Project, file: str, target: str, qualname: str) -> Iterator[Class]:
+    """The classes of a file that derive from one of the target."""
+    for cls in model.classes:
+        bases = (base for base in cls.bases if base is not None)
+        if any(qualname in _in_target(project, file, base, target) for base in bases):
+            yield cls
+
+
 def _bases_asked(model: Model, call: Call) -> Iterator[str]:
     """The bases of other files in which a method is looked up."""
     around = next((function for function in call.function.around() if function.cls is not None), None)
@@ -38,7 +46,7 @@ def _bases_asked(model: Model, call: Call) -> Iterator[str]:
         case cst.Call(func=func) if is_name(func, "super"):
             heir = own
         case _:
-            ref = call.receiver_value.ref
+            ref = class_of_receiver(model, call)
             found = next((cls for cls in model.classes if ref is not None and ref in (cls.ref, cls.qualname)), None)
             heir = found if found is not None and found.method(method) is None else None
     for cls in heir.lineage() if heir is not None else ():
@@ -55,3 +63,12 @@ def _in_target(project: Project, file: str, base: str, target: str, depth: int =
     for further in place.definition.bases:
         if further:
             yield from _in_target(project, place.file, project.qualified(place.file, further), target, depth - 1)
+
+
+def class_of_receiver(model: Model, call: Call) -> str | None:
+    """The class of the object whose method is called, or what else has made the only value of its variable."""
+    binding = model.binding(call.receiver) if call.receiver is not None else None
+    if call.receiver_value.ref is not None or binding is None or len(binding.writes) != 1:
+        return call.receiver_value.ref
+    write = binding.writes[0]
+    return model.call(write.value).callee if isinstance(write.value, cst.Call) and not write.unpacked else None

@@ -437,6 +437,11 @@ class Model:
         if self._imports is not None:
             yield from self._imports.calls_of(function)
 
+    def heirs_elsewhere(self, cls: Class) -> Iterator[tuple[Model, Class]]:
+        """The classes of other files that derive from one of this file, with the models of those files."""
+        if self._imports is not None:
+            yield from self._imports.heirs_of(cls)
+
     # -- for the models of other files -------------------------------------------------------------------------------
 
     def member(self, name: str) -> Value:

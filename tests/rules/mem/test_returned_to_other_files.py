@@ -140,3 +140,63 @@ def test_a_method_by_which_an_object_of_an_heir_trains(tmp_path: Path) -> None:
         """
     assert "MEM05 9" not in _codes(tmp_path, METHODS, program.format(read="backward"))
     assert "MEM05 9" in _codes(tmp_path, METHODS, program.format(read="item"))
+
+
+KEEPING = """
+    import torch
+    import torch.nn.functional as F
+
+    class Base:
+        def __init__(self, model: torch.nn.Module, batches: torch.utils.data.DataLoader):
+            self.model, self.batches, self.losses = model, batches, []
+            self.optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+
+        def train(self):
+            for x, y in self.batches:
+                loss = F.cross_entropy(self.model(x), y)
+                self.optimizer.zero_grad()
+                loss.backward()
+                self.optimizer.step()
+                self.losses.append(loss)
+            return self.finish()
+
+        def finish(self):
+            return sum(loss.item() for loss in self.losses)
+    """
+EVALUATING = """
+    import torch
+
+    class Base:
+        def __init__(self, model: torch.nn.Module, batches: torch.utils.data.DataLoader):
+            self.model, self.batches, self.results = model, batches, []
+
+        def evaluate(self):
+            self.model.eval()
+            for x, y in self.batches:
+                self.results.append(self.model(x))
+            return self.finish()
+
+        def finish(self):
+            return torch.cat(self.results).argmax(1).sum().item()
+    """
+
+
+@pytest.mark.parametrize(
+    ("library", "attribute", "code"), [(KEEPING, "losses", "MEM01"), (EVALUATING, "results", "MEM05")]
+)
+def test_what_an_object_keeps_for_an_heir_in_another_file(
+    tmp_path: Path, library: str, attribute: str, code: str
+) -> None:
+    program = """
+        import torch
+        from lib import Base
+
+        class Heir(Base):
+            def finish(self):
+                total = torch.stack(self.{attribute}).mean()
+                print(total.{read}())
+        """
+    sent = _codes(tmp_path, library, program.format(attribute=attribute, read="backward"))
+    assert sent == []
+    read = _codes(tmp_path, library, program.format(attribute=attribute, read="item"))
+    assert code in [found.split()[0] for found in read]

@@ -249,6 +249,9 @@ UNFIXED = {
     "what is stored is picked by the mask": evaluation(
         "mask = out > 0.1\nif mask.any():\n    out[mask] = x[mask]\nkept.append(out)"
     ),
+    "a store into a graph that goes backward below": training(
+        "mask = out.exp()\nif (mask > 9).any():\n    mask[mask > 9] = 9\nmask.sum().backward()"
+    ),
     "a comment would be lost": evaluation("mask = out > 0\nif mask.any():  # clip\n    out[mask] = 0"),
 }
 

@@ -220,3 +220,36 @@ for x, y in test_loader:
 )
 def test_a_script_that_ends_with_its_evaluation_is_left_in_evaluation_mode(code: str, is_last: bool) -> None:
     assert ("net.train()" not in fixed(SETUP + code, "TRAIN04", unsafe=True)) == is_last
+
+
+BOTH_PHASES = """\
+def run(batches, train):
+    total = 0.0
+    with torch.set_grad_enabled(train):
+        for x, y in batches:
+            loss = F.cross_entropy(net(x), y)
+            if train:
+                opt.zero_grad()
+                loss.backward()
+                opt.step()
+            total += loss.item()
+    return total
+
+for epoch in range(2):
+    {}
+"""
+
+
+@pytest.mark.parametrize(
+    ("together", "is_fixed"),
+    [
+        ("trained, tested = run(train_loader, True), run(test_loader, False)", False),
+        ("trained = run(train_loader, True)\n    tested = run(test_loader, False)", True),
+    ],
+)
+def test_a_statement_that_trains_beside_is_not_switched(together: str, is_fixed: bool) -> None:
+    code = SETUP + BOTH_PHASES.format(together)
+    assert len(findings(code, "TRAIN04")) == 1
+    after = fixed(code, "TRAIN04")
+    assert (after != code) == is_fixed
+    assert not is_fixed or after.index("run(train_loader, True)") < after.index("net.eval()")

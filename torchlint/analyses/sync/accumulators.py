@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 _NAMESPACE_READERS = frozenset(["locals", "globals", "eval", "exec"])
 _OF_AN_OBJECT_TOO = frozenset(["vars", "dir"])
 _CLOCKS = frozenset(f"time.{name}{ns}" for name in ("time", "perf_counter", "monotonic") for ns in ("", "_ns"))
+_RECIPROCAL = "On a GPU, the quotient may differ in its last bit, for torch multiplies by the reciprocal there."
 _EXACT_FORMATS = ("f", "F", "e", "E", "%")
 
 
@@ -81,8 +83,12 @@ def host_sum(model: Model, read: Readback, *, of_powers: bool = False) -> HostSu
             raise NoFixError(f"the loop reads `{name}` on {model.place(node)}")
         if not _takes_cast(model, node):
             raise NoFixError(f"no number can stand for `{name}` on {model.place(node)}")
+    if not reads and settled is None and binding.is_global:
+        raise NoFixError(f"nothing in the file reads `{name}`, so that it is there for others")
     if has_other_purpose(model, update, loop):
         raise NoFixError("an exception is caught around it, or a copy waits for it")
+    if _is_partly_in_inference(model, update, binding.writes):
+        raise NoFixError(f"`{name}` would be made in inference mode, and torch changes no such tensor outside of it")
     starts_float = all(start.dtype == "float" for start in starts)
     return HostSum(update, term, settled, reads, starts_float, is_integer, is_timed(loop), taken)
 
@@ -118,6 +124,8 @@ def _term(model: Model, read: Readback, of_powers: bool) -> tuple[cst.CSTNode | 
             case cst.Multiply():
                 pass
             case cst.Divide() if other is parent.right:
+                if not _is_exact_divisor(other):
+                    taken = _RECIPROCAL
                 if not _is_some(model, other):
                     taken = f"Where `{model.code(other)}` is 0, the sum becomes infinite and nothing is raised."
             case cst.Power() if other is parent.right and of_powers and is_number:
@@ -125,11 +133,17 @@ def _term(model: Model, read: Readback, of_powers: bool) -> tuple[cst.CSTNode | 
             case _:
                 break
         if not is_number:
-            what = "a number of Python" if not taken else "a number of Python that is not 0"
+            what = "a number of Python" if taken in ("", _RECIPROCAL) else "a number of Python that is not 0"
             taken = f"`{model.code(other)}` is taken for {what}."
         node, parent = parent, model.parent(parent)
     is_term = not isinstance(parent, cst.BinaryOperation) or isinstance(parent.operator, cst.Add)
     return (node if is_term else None), taken
+
+
+def _is_exact_divisor(number: cst.BaseExpression) -> bool:
+    """A power of two: on a GPU, torch multiplies by the reciprocal of a number of Python."""
+    value = number.evaluated_value if isinstance(number, (cst.Integer, cst.Float)) else 0
+    return value > 0 and math.frexp(value)[0] == 0.5
 
 
 def _may_be_number(node: cst.BaseExpression, value: Value) -> bool:
@@ -158,6 +172,18 @@ def _update(model: Model, term: cst.CSTNode) -> cst.Assign | cst.AugAssign | Non
         ) if name.value == target.value and parent.right is term:
             return statement
     return None
+
+
+def _is_partly_in_inference(model: Model, update: cst.CSTNode, writes: list[Write]) -> bool:
+    """Whether some of the statements that add to a sum stand in `with torch.inference_mode():`, and others do not."""
+    added = [update, *(write.target for write in writes if write.kind == "augmented")]
+    return len({_is_in_inference(model, node) for node in added}) > 1
+
+
+def _is_in_inference(model: Model, node: cst.CSTNode) -> bool:
+    blocks = (above for above in model.ancestors(node) if isinstance(above, cst.With))
+    entered = (item.item for block in blocks for item in block.items)
+    return any(isinstance(call, cst.Call) and model.call(call).callee == "torch.inference_mode" for call in entered)
 
 
 def _target(update: cst.Assign | cst.AugAssign) -> cst.BaseExpression:
