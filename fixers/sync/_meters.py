@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import libcst as cst
 
 from torchlint.analyses.devices.visible_devices import names_several_gpus
-from torchlint.analyses.sync.accumulators import has_other_purpose, is_seen_elsewhere, is_timed
+from torchlint.analyses.sync.accumulators import has_other_purpose, is_partly_in_inference, is_seen_elsewhere, is_timed
 from torchlint.analyses.sync.meters import Meter, is_formatted, meter_of, texts_of_list
 from torchlint.edits.rewriter import Rewriter
 from torchlint.edits.spelling import is_free
@@ -75,6 +75,8 @@ def kept_in_meter(model: Model, read: Readback, found: Metered) -> Fix:
         raise NoFixError("each network may lie on a device of its own, and so may what is added up")
     if has_other_purpose(model, found.call, loop):
         raise NoFixError("an exception is caught around it, or a copy waits for it")
+    if is_partly_in_inference(model, (each for each in found.binding.reads if _is_given(model, each, found))):
+        raise NoFixError(f"`{name}` would be made in inference mode, and torch changes no such tensor outside of it")
     others = [arg.value for arg in found.call.args if arg.value is not read.node]
     if any(not model.value(other).is_(Kind.NUMBER) or model.value(other).optional for other in others):
         raise NoFixError(f"`{model.code(found.call)}` is given more than numbers")
@@ -119,6 +121,12 @@ def _direct(model: Model, found: Metered) -> Iterator[cst.BaseExpression]:
             yield node
         elif attribute not in (*meter.resets, *meter.numbers, *meter.texts) and not _is_same(model, node, found):
             raise NoFixError(f"`{model.code(node)}` may not take a tensor")
+
+
+def _is_given(model: Model, name: cst.CSTNode, found: Metered) -> bool:
+    """Whether a name of the meter stands where it is given a number."""
+    node = model.parent(name)
+    return isinstance(node, cst.Attribute) and _is_same(model, node, found)
 
 
 def _is_same(model: Model, node: cst.Attribute, found: Metered) -> bool:

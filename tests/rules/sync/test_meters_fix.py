@@ -186,6 +186,11 @@ LEFT = {
     "another half that stays": (f"{UPDATE}\nlosses.update(model(x).item())", "", "return losses.avg"),
     "repr in a text": (UPDATE, "", "return f'{losses.avg!r}', '{m.avg!r}'.format(m=losses)"),
     "two classes": (UPDATE, "if loader:\n    losses = Taker([])", "return losses.avg"),
+    "partly in inference mode": (
+        UPDATE,
+        "",
+        "with torch.inference_mode():\n    losses.update(1.0)\nreturn losses.avg",
+    ),
     "caught": (f"try:\n    {UPDATE}\nexcept ValueError:\n    pass", "", "return losses.avg"),
 }
 

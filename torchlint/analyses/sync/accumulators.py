@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -87,7 +88,8 @@ def host_sum(model: Model, read: Readback, *, of_powers: bool = False) -> HostSu
         raise NoFixError(f"nothing in the file reads `{name}`, so that it is there for others")
     if has_other_purpose(model, update, loop):
         raise NoFixError("an exception is caught around it, or a copy waits for it")
-    if _is_partly_in_inference(model, update, binding.writes):
+    added = [update, *(write.target for write in binding.writes if write.kind == "augmented")]
+    if is_partly_in_inference(model, added):
         raise NoFixError(f"`{name}` would be made in inference mode, and torch changes no such tensor outside of it")
     starts_float = all(start.dtype == "float" for start in starts)
     return HostSum(update, term, settled, reads, starts_float, is_integer, is_timed(loop), taken)
@@ -174,9 +176,8 @@ def _update(model: Model, term: cst.CSTNode) -> cst.Assign | cst.AugAssign | Non
     return None
 
 
-def _is_partly_in_inference(model: Model, update: cst.CSTNode, writes: list[Write]) -> bool:
-    """Whether some of the statements that add to a sum stand in `with torch.inference_mode():`, and others do not."""
-    added = [update, *(write.target for write in writes if write.kind == "augmented")]
+def is_partly_in_inference(model: Model, added: Iterable[cst.CSTNode]) -> bool:
+    """Whether some of the places that add to a sum stand in `with torch.inference_mode():`, and others do not."""
     return len({_is_in_inference(model, node) for node in added}) > 1
 
 
