@@ -358,7 +358,7 @@ class _Finder:
                 if phase is not None:
                     yield Evaluation(call, Extent.PHASE, phase[0], False, phase=phase[1])
                     return
-                if self._helps_a_step(call) or self._is_only_looked_at(call) or is_volatile_pass(self._model, call):
+                if self._helps_a_step(call) or self._is_only_looked_at(call) or self._was_to_have_none(call):
                     yield self._single(call)
         for region, calls in found.items():
             if self._is_evaluating_block(region, calls):
@@ -366,7 +366,15 @@ class _Finder:
                 certain = self._modes.evaluates(calls[0]) and Fate.ESCAPES not in fate
                 yield Evaluation(calls[0], Extent.BLOCK, region, certain, tuple(calls[1:]), bare=self._bare(function))
             else:
-                yield from (self._single(call) for call in calls if is_volatile_pass(self._model, call))
+                yield from (self._single(call) for call in calls if self._was_to_have_none(call))
+
+    def _was_to_have_none(self, call: Call) -> bool:
+        """Whether a pass is of volatile tensors, and its function sends nothing of it backward, as nothing could be."""
+        if not is_volatile_pass(self._model, call):
+            return False
+        whole = Tracer(self._model, graphs_only=False)
+        goes_back = any(other.is_backward for other in call.function.calls)
+        return not (goes_back and Fate.BACKWARD in whole.of_expression(call.node))
 
     def _widest(self, call: Call) -> cst.CSTNode | None:
         """The outermost loop around a forward pass in which nothing trains, as a statement."""
