@@ -175,6 +175,7 @@ def is_all_of_another_file(found: Evaluation, model: Model) -> bool:
     passes = (found.forward, *found.others, *passes_of(model, found.forward.function))
     return all(
         call.foreign is not None
+        and model.value(call.node.func).kind is Kind.FUNCTION
         and not isinstance(call.node.func, cst.Attribute)
         and not any(_may_be_network(arg.value, model) for arg in call.arguments)
         for call in passes

@@ -64,10 +64,14 @@ MAKER = """
 
     def show(net: nn.Module, rows):
         print(net(rows).tolist())
+
+    class Net(nn.Module):
+        def forward(self, rows):
+            return rows * 2
     """
 CALLER = """
     from torch import nn
-    from maker import make_samples, show
+    from maker import Net, make_samples, show
 
     def prepare(settings, net, rows):
         net.eval()
@@ -82,6 +86,7 @@ CALLER = """
         ("make_samples(4)", True),
         ("show(net, rows)", False),
         ("show(nn.Linear(4, 4), settings.rows)", False),
+        ("net = Net()\n        print(net(settings.rows))", False),
     ],
 )
 def test_the_switch_belongs_to_the_function_that_has_the_networks(tmp_path: Path, line: str, is_theirs: bool) -> None:
