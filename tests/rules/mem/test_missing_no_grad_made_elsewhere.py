@@ -86,7 +86,7 @@ CALLER = """
         ("make_samples(4)", True),
         ("show(net, rows)", False),
         ("show(nn.Linear(4, 4), settings.rows)", False),
-        ("net = Net()\n        print(net(settings.rows))", False),
+        ("net = Net(); print(net(settings.rows))", False),
     ],
 )
 def test_the_switch_belongs_to_the_function_that_has_the_networks(tmp_path: Path, line: str, is_theirs: bool) -> None:
