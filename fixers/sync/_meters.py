@@ -9,7 +9,16 @@ from typing import TYPE_CHECKING, NamedTuple
 import libcst as cst
 
 from torchlint.analyses.devices.visible_devices import names_several_gpus
-from torchlint.analyses.sync.accumulators import has_other_purpose, is_partly_in_inference, is_seen_elsewhere, is_timed
+from torchlint.analyses.sync.accumulators import (
+    has_other_purpose,
+    is_inside,
+    is_log_gated,
+    is_partly_in_inference,
+    is_seen_elsewhere,
+    is_timed,
+    is_wrapped,
+    takes_cast,
+)
 from torchlint.analyses.sync.meters import Meter, is_formatted, meter_of, texts_of_list
 from torchlint.edits.rewriter import Rewriter
 from torchlint.edits.spelling import is_free
@@ -84,24 +93,24 @@ def kept_in_meter(model: Model, read: Readback, found: Metered) -> Fix:
     shown = [*_shown(model, found)]
     direct = [*_direct(model, found)]
     for node in (*shown, *direct):
-        gates = model.guards(node, loop) if loop in model.loops_around(node) else None
-        if gates is not None and not any(guard.kind == "log" for guard in gates):
+        if is_inside(model, node, loop.node) and not is_log_gated(model, node, loop):
             raise NoFixError(f"the loop reads `{name}` on {model.place(node)}")
+        if not takes_cast(model, node):
+            raise NoFixError(f"no number can stand for `{name}` on {model.place(node)}")
     is_scalar = read.value.rank == 0
     if shown and not is_scalar:
         raise NoFixError(f"`{model.code(read.tensor)}` is not known to have no dimensions, and a text is made of it")
-    wrapped = [node for node in direct if not (is_scalar and is_formatted(model, node)) and not _is_cast(model, node)]
+    wrapped = [
+        node
+        for node in direct
+        if not (is_scalar and is_formatted(model, node)) and not is_wrapped(model, node, "builtins.float")
+    ]
     if not all(is_free(model, "float", node) for node in wrapped):
         raise NoFixError("`float` means something else where the meter is read")
     edits = [term(model, read, detaching(model, read) + ".double()")]
     edits += [edit for node in wrapped for edit in Rewriter(model).wrap(node, "float(", ")")]
     why = " ".join(filter(None, (_HOLDS, doubt, TIMED if is_timed(loop) else "")))
     return Fix(tuple(edits), Applicability.UNSAFE, why)
-
-
-def _is_cast(model: Model, node: cst.CSTNode) -> bool:
-    call = model.parent(model.parent(node) or node)
-    return isinstance(call, cst.Call) and model.call(call).callee == "builtins.float" and len(call.args) == 1
 
 
 def _direct(model: Model, found: Metered) -> Iterator[cst.BaseExpression]:

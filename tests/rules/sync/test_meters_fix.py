@@ -186,6 +186,7 @@ LEFT = {
     "another half that stays": (f"{UPDATE}\nlosses.update(model(x).item())", "", "return losses.avg"),
     "repr in a text": (UPDATE, "", "return f'{losses.avg!r}', '{m.avg!r}'.format(m=losses)"),
     "two classes": (UPDATE, "if loader:\n    losses = Taker([])", "return losses.avg"),
+    "a text that has the expression": (UPDATE, "", "return f'{losses.avg=}'"),
     "partly in inference mode": (
         UPDATE,
         "",

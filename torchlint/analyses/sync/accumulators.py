@@ -80,9 +80,9 @@ def host_sum(model: Model, read: Readback, *, of_powers: bool = False) -> HostSu
         and reaches(model, binding, _target(update), node)
     )
     for node in reads:
-        if is_inside(model, node, loop.node) and not _is_log_gated(model, node, loop):
+        if is_inside(model, node, loop.node) and not is_log_gated(model, node, loop):
             raise NoFixError(f"the loop reads `{name}` on {model.place(node)}")
-        if not _takes_cast(model, node):
+        if not takes_cast(model, node):
             raise NoFixError(f"no number can stand for `{name}` on {model.place(node)}")
     if not reads and settled is None and binding.is_global:
         raise NoFixError(f"nothing in the file reads `{name}`, so that it is there for others")
@@ -203,7 +203,7 @@ def is_seen_elsewhere(model: Model, binding: Binding) -> bool:
     return any(binding.name in text and word.search(text) is not None for text in texts)
 
 
-def _is_log_gated(model: Model, node: cst.CSTNode, loop: Loop) -> bool:
+def is_log_gated(model: Model, node: cst.CSTNode, loop: Loop) -> bool:
     """Whether only some iterations of the loop read the sum, and so wait for the device."""
     return any(guard.kind == "log" for guard in model.guards(node, loop))
 
@@ -345,7 +345,7 @@ def _is_number_behind(model: Model, write: Write, settled: cst.Assign | cst.AugA
     return _is_number(model, write) and _is_settled(model, write.target, settled)
 
 
-def _takes_cast(model: Model, read: cst.CSTNode) -> bool:
+def takes_cast(model: Model, read: cst.CSTNode) -> bool:
     """Whether `float(name)` can stand for `name`."""
     parent = model.parent(read)
     shows_name = isinstance(parent, cst.FormattedStringExpression) and parent.equal is not None
