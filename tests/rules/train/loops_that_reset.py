@@ -48,6 +48,38 @@ SILENT = [
     ),
     pytest.param(
         """
+        def reset_before(batches):
+            for batch in batches:
+                optimizer.zero_grad()
+                yield batch
+
+        for step, (x, y) in enumerate(reset_before(loader)):
+            criterion(model(x), y).backward()
+            optimizer.step()
+        """,
+        id="the generator of the batches",
+    ),
+    pytest.param(
+        """
+        from training import prepared
+
+        for x, y in prepared(loader, optimizer):
+            criterion(model(x), y).backward()
+            optimizer.step()
+        """,
+        id="a generator of another file that gets the optimizer",
+    ),
+    pytest.param(
+        """
+        optimizer.register_step_post_hook(lambda stepped, args, kwargs: stepped.zero_grad())
+        for x, y in loader:
+            criterion(model(x), y).backward()
+            optimizer.step()
+        """,
+        id="a lambda that runs behind each step",
+    ),
+    pytest.param(
+        """
         from training import reset_gradients
 
         for x, y in loader:

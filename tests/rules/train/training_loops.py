@@ -264,6 +264,18 @@ REPORTED = [
 LEFT_TO_THE_LOOP = [
     pytest.param(
         """
+        def normalised(batches):
+            for x, y in batches:
+                yield x / 255, y
+
+        for x, y in normalised(loader):
+            criterion(model(x), y).backward()  # found
+            optimizer.step()
+        """,
+        id="a generator that resets nothing",
+    ),
+    pytest.param(
+        """
         import transformers
 
         other = transformers.AdamW(model.parameters())

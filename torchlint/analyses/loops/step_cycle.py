@@ -159,8 +159,11 @@ def _reached(
 
 
 def _is_hook(place: Function | Loop, model: Model) -> bool:
-    """Whether a function that resets gradients, and takes none, is handed on: a module may run it in every pass."""
-    return isinstance(place, Function) and place.passed_around and not model.effects(place).backward
+    """Whether a function that resets gradients, and takes none, is handed on: a module may run it in every pass, an
+    optimizer behind every step."""
+    if not isinstance(place, Function) or model.effects(place).backward:
+        return False
+    return place.passed_around or isinstance(place.node, cst.Lambda)
 
 
 # -- the optimizer
@@ -309,8 +312,10 @@ def _leaves(step: Call, loop: Loop, model: Model) -> bool:
 
 
 @once_for_each
-def _region_of_loop(_: Model, loop: Loop) -> _Region:
-    return _region(loop.calls, [], loop)
+def _region_of_loop(model: Model, loop: Loop) -> _Region:
+    """Of a loop over what a generator yields, the generator runs in each iteration, too."""
+    yielding = () if loop.iterable is None else (node for node in walk(loop.iterable) if isinstance(node, cst.Call))
+    return _region([*loop.calls, *(model.call(node) for node in yielding)], [], loop)
 
 
 def _region(calls: Iterable[Call], functions: Iterable[Function], loop: Loop | None) -> _Region:
