@@ -304,3 +304,52 @@ def test_a_tensor_that_is_changed_in_place_keeps_its_type_and_shape() -> None:
 def test_what_is_summed_on_a_device_is_a_tensor(made: str, kind: Kind, place: Place) -> None:
     value = value_of(model_of(f"import torch\ndef f(weights, device):\n    total = {made}\n"), "total", "f")
     assert (value.kind, value.place) == (kind, place)
+
+
+@pytest.mark.parametrize(
+    ("use", "kind"),
+    [
+        ("y = x.size(0)", Kind.TENSOR),
+        ("y = x.size()[-1]", Kind.TENSOR),
+        ("n, *rest = x.size()", Kind.TENSOR),
+        ("y = x.dim()", Kind.TENSOR),
+        ("y = x.new_zeros(3)", Kind.TENSOR),
+        ("y = x.size()", Kind.UNKNOWN),
+        ("y = x.size('train')", Kind.UNKNOWN),
+        ("y = x.size(0), x.get_group()", Kind.UNKNOWN),
+        ("y = x.shape[0]", Kind.UNKNOWN),
+    ],
+)
+def test_a_parameter_that_is_asked_for_its_dimensions_is_a_tensor(use: str, kind: Kind) -> None:
+    code = f"import torch\n\ndef f(x):\n    {use}\n    z = x\n"
+    assert value_of(model_of(code), "z", "f").kind is kind
+
+
+@pytest.mark.parametrize(
+    ("owner", "kind"),
+    [
+        ("torch.optim.SGD(net.parameters(), lr=0.1)", Kind.TENSOR),
+        ("Own(net.parameters())", Kind.TENSOR),
+        ("unknown()", Kind.UNKNOWN),
+    ],
+)
+def test_the_groups_of_an_optimizer_hold_parameters(owner: str, kind: Kind) -> None:
+    code = f"""
+        import torch
+
+        class Own(torch.optim.Optimizer):
+            def step(self):
+                for group in self.param_groups:
+                    for own in group["params"]:
+                        own.add_(own.grad, alpha=-group["lr"])
+
+        net = torch.nn.Linear(2, 1)
+        held = {owner}
+        for group in held.param_groups:
+            for each in group["params"]:
+                print(each)
+        first = held.param_groups[0]["params"][0]
+    """
+    model = model_of(dedent(code))
+    assert value_of(model, "own", "Own.step").ref == "torch.nn.Parameter"
+    assert value_of(model, "each").kind is value_of(model, "first").kind is kind

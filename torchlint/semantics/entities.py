@@ -283,6 +283,7 @@ class Binding:
     called: bool = False  # it is itself called somewhere
     joined: bool = False  # it is given to torch.stack or torch.cat somewhere
     counts: bool = False  # it is given to range somewhere
+    sized: bool = False  # its size in a dimension is asked for somewhere: `x.size(0)`, `n, *rest = x.size()`
     shared: bool = False  # read or written by a function other than its own
 
     @property

@@ -60,6 +60,7 @@ _TRANSFORMERS = {
     "compute_loss": Hook(Role.STEPS, 1),
     "prediction_step": Hook(Role.EVALUATION),
 }
+_OPTIMIZER = {"step": Hook(Role.STEPS, on_device=False)}  # of one of the project's own, which training loops call
 _TRAINER = re.compile(r"(transformers|trl|sentence_transformers|setfit)\.(\w+\.)*\w*Trainer")
 _METRIC = re.compile(r"(torchmetrics|ignite\.metrics)\.(\w+\.)*Metric")
 _ENGINES = ("ignite.engine.Engine", "ignite.engine.engine.Engine")
@@ -78,6 +79,8 @@ def _hooks(cls: Class) -> dict[str, Hook]:
         return _LIGHTNING
     if any(map(_TRAINER.fullmatch, cls.ancestry)):
         return _TRANSFORMERS
+    if any(base.startswith("torch.optim.") for base in cls.ancestry):
+        return _OPTIMIZER
     return {"update": Hook(Role.EVALUATION, 0)} if any(map(_METRIC.fullmatch, cls.ancestry)) else {}
 
 

@@ -12,6 +12,7 @@ import re
 from torchlint.semantics.entities import Binding
 from torchlint.semantics.values import UNKNOWN, Grad, Kind, Place, Value
 from torchlint.semantics.vocabulary import is_tensor_method, only_networks_have
+from torchlint.word_set import word_set
 
 _MODULE_METHODS = frozenset(
     {"eval", "parameters", "named_parameters", "modules", "named_modules", "requires_grad_", "named_children"}
@@ -26,7 +27,13 @@ _MODULE_NAMES = re.compile(
 )
 LOSS_NAMES = re.compile(r"(?i)(^|_)(\w*loss\w*|\w*criterion\w*|crit)(_|$|\d)")
 _OPTIMIZER_NAMES = re.compile(r"(?i)(^|_|\d)(opt|optim|optimizer|optimiser)(_|$|\d|[dg]$)|optim")
-_TENSOR_METHODS = frozenset({"detach", "unsqueeze", "permute", "requires_grad_", "contiguous", "view", "masked_fill"})
+_TENSOR_METHODS = word_set(
+    """
+    detach requires_grad_ contiguous view view_as type_as dim numel
+    permute unsqueeze unbind expand_as repeat_interleave index_select masked_select masked_fill masked_fill_ bmm
+    new_zeros new_ones new_empty new_full new_tensor
+    """
+)
 
 
 def implied(binding: Binding) -> Value:
@@ -54,7 +61,8 @@ def implied(binding: Binding) -> Value:
     runs = is_called or any(map(only_networks_have, methods))
     if runs and _MODULE_NAMES.fullmatch(binding.name) and not _is_definition(binding):
         return Value(Kind.MODULE)
-    if binding.is_parameter and len(methods & _TENSOR_METHODS) >= 1 and not binding.called:
+    has_dimensions = methods & _TENSOR_METHODS or (binding.sized and all(map(is_tensor_method, methods)))
+    if binding.is_parameter and has_dimensions and not binding.called:
         return Value(Kind.TENSOR)
     return UNKNOWN
 

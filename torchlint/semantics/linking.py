@@ -6,7 +6,7 @@ import libcst as cst
 
 from torchlint.semantics.entities import Binding, Call, Class, Write
 from torchlint.semantics.scopes import Context, Scopes
-from torchlint.semantics.tree import walk
+from torchlint.semantics.tree import integer, walk
 
 
 def link_classes(found: Scopes) -> None:
@@ -87,6 +87,7 @@ def note_uses(found: Scopes) -> None:
             binding = found.bindings.get(func.value)
             if binding is not None and not _takes_loss(call) and not _evaluates_expression(call.node):
                 binding.methods.add(func.attr.value)
+                binding.sized |= func.attr.value == "size" and _asks_by_dimension(found, call.node)
             elif binding is None and func.attr.value in _ONLY_MODULES_HAVE and not call.node.args:
                 _note_module(found, func.value)
             if func.attr.value == "register_buffer":
@@ -135,6 +136,16 @@ def _is_made_of_itself(binding: Binding) -> bool:
     nodes = [node for value in values for node in walk(value)]
     given = {node.args[0].value for node in nodes if isinstance(node, cst.Call) and _joins(node)}
     return any(isinstance(node, cst.Name) and node.value == binding.name and node not in given for node in nodes)
+
+
+def _asks_by_dimension(found: Scopes, node: cst.Call) -> bool:
+    """`x.size(0)`, `x.size()[0]`, `n, *rest = x.size()`: what else has a method `size` has one number to tell."""
+    if node.args:
+        return len(node.args) == 1 and integer(node.args[0].value) is not None
+    match found.parents[node]:
+        case cst.Subscript() | cst.Assign(targets=[cst.AssignTarget(target=cst.Tuple())]):
+            return True
+    return False
 
 
 def _joins(node: cst.Call) -> bool:

@@ -27,6 +27,9 @@ _TENSORS_OF_MODULES = {
     "_parameters": Value(Kind.DICT, element=Value(Kind.TENSOR, Grad.CARRIES, ref="torch.nn.Parameter", optional=True)),
     "_buffers": Value(Kind.DICT, element=Value(Kind.TENSOR, Grad.DETACHED, optional=True)),
 }
+_PARAM_GROUPS = Value(  # of an optimizer: dicts of its parameters and of what holds for them
+    Kind.LIST, element=Value(Kind.DICT, entries=(("params", Value(Kind.LIST, element=transfer.PARAMETER)),))
+)
 _NUMBER = re.compile(r"(math|numpy|torch)\.(pi|e|tau|inf|nan)")
 _LIBRARIES = ("torch.", "numpy.", "builtins.", "math.", "os.")
 
@@ -182,6 +185,8 @@ class Lookup:
     def attribute(self, owner: Value, name: str) -> Value:
         if name == "_modules" and owner.kind is Kind.MODULE:  # where nn.Module keeps those of its attributes that are
             return Value(Kind.DICT, element=Value(Kind.MODULE))
+        if name == "param_groups" and owner.kind is Kind.OPTIMIZER:
+            return _PARAM_GROUPS
         if name == "__dict__" and (member := self.some_member(owner)) is not None:
             return Value(Kind.DICT, element=member)
         cls = self.local_class(owner) if owner.kind is not Kind.FUNCTION else None

@@ -11,6 +11,7 @@ from torchlint.semantics.values import STRING, UNKNOWN, Grad, Kind, Place, Value
 INTEGER = Value(Kind.NUMBER, dtype="int")
 BOOLEAN = Value(Kind.NUMBER, dtype="bool")
 SHAPE = Value(Kind.TUPLE, element=INTEGER)
+PARAMETER = Value(Kind.TENSOR, Grad.CARRIES, ref="torch.nn.Parameter")
 _DTYPES = ("bool", "int", "float", "complex")
 
 
@@ -118,10 +119,10 @@ def element_of(value: Value) -> Value:
         case Kind.STRING:
             return STRING
         case Kind.PARAMETERS:
-            return _parameter(value.place)
+            return PARAMETER.but(place=value.place)
         case Kind.MODULE:
             if value.ref == "torch.nn.ParameterList":
-                return _parameter(value.place)
+                return PARAMETER.but(place=value.place)
             if value.ref == "torch.nn.ModuleDict":
                 return STRING
             return value.element.but(place=value.place) if value.element is not None else Value(Kind.MODULE)
@@ -133,10 +134,6 @@ def element_of(value: Value) -> Value:
             return join_all(value.items) if value.items else UNKNOWN
         case _:
             return Value(place=value.place)
-
-
-def _parameter(place: Place) -> Value:
-    return Value(Kind.TENSOR, Grad.CARRIES, place, ref="torch.nn.Parameter")
 
 
 def unpacked(value: Value, count: int) -> list[Value]:

@@ -153,3 +153,27 @@ with torch.no_grad():
 def test_networks_that_a_loop_runs_are_no_parameters() -> None:
     assert findings(SCORED, "SYNC09") == []
     assert findings(SCORED, "SYNC01") != []
+
+
+OPTIMIZER = """\
+import torch
+
+class Own(BASE):
+    def METHOD(self):
+        total = 0.0
+        for group in self.param_groups:
+            for p in group["params"]:
+                total += p.grad.norm().item()
+                p.data.sub_(p.grad, alpha=group["lr"])
+        self.norms.append(total)
+
+device = torch.device("cuda")
+"""
+
+
+@pytest.mark.parametrize(
+    ("base", "method", "count"),
+    [("torch.optim.Optimizer", "step", 1), ("torch.optim.SGD", "report", 0), ("Solver", "step", 0)],
+)
+def test_the_step_of_an_optimizer_runs_in_every_training_step(base: str, method: str, count: int) -> None:
+    assert len(findings(OPTIMIZER.replace("BASE", base).replace("METHOD", method), "SYNC09")) == count
