@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, NamedTuple
 
 import libcst as cst
 
 from torchlint.semantics.heirs import class_of_receiver
+from torchlint.semantics.transfer import Arguments
 from torchlint.semantics.values import Kind
 
 if TYPE_CHECKING:
@@ -16,8 +17,16 @@ if TYPE_CHECKING:
     from torchlint.semantics.project import Project
     from torchlint.semantics.values import Value
 
+_CONTAINERS = (Kind.LIST, Kind.TUPLE, Kind.DICT, Kind.SET)
 _MOST_CLASSES = 6
 _DEPTH = 4
+
+
+class Held(NamedTuple):
+    """The classes of an object, or of those in a list or a dict, by the names that they have in their file."""
+
+    owners: Sequence[str] = ()
+    is_listed: bool = False
 
 
 class NamesThere:
@@ -28,6 +37,7 @@ class NamesThere:
         self._file = file
         self._target = target
         self._names: dict[str, str | None] = {}
+        self._made: dict[str, Held] = {}
 
     def of(self, dotted: str | None) -> str | None:
         """None of what the other file does not define."""
@@ -38,6 +48,31 @@ class NamesThere:
             is_there = place is not None and place.file == self._target
             self._names[dotted] = place.name or None if place is not None and is_there else None
         return self._names[dotted]
+
+    def held(self, model: Model, value: Value) -> Held:
+        """What a value of the file holds of the classes of the other one."""
+        names = (self.of(name) for name in _classes_held(model, value))
+        return Held(sorted({name for name in names if name is not None}), value.is_(*_CONTAINERS))
+
+    def made(self, dotted: str | None) -> Held:
+        """Of what objects a function of the other file returns: `criterion = get_criterion(options)`."""
+        name = self.of(dotted)
+        if name is None:
+            return Held()
+        if name not in self._made:
+            self._made[name] = self._find_made(name)
+        return self._made[name]
+
+    def _find_made(self, name: str) -> Held:
+        definition = self._project.outline(self._target).names.get(name)
+        home = self._project.model(self._target) if definition is not None and definition.kind == "function" else None
+        maker = next((each for each in home.functions if each.qualname == name), None) if home is not None else None
+        if home is None or maker is None:
+            return Held()
+        value = home.returned(maker, Arguments(open=True), True, bound=False)
+        names = {*_classes_held(home, value)}
+        own = (cls.qualname for cls in home.classes if names.intersection((cls.ref, cls.qualname)))
+        return Held(sorted(own), value.is_(*_CONTAINERS))
 
     def method(self, owner: str, name: str, depth: int = _DEPTH) -> str:
         """`Base.update` of `Derived` and `update`, where a base in the same file is what defines the method."""
@@ -67,17 +102,20 @@ def calls_into(model: Model, project: Project, file: str, target: str) -> list[t
         elif name is not None:
             found += [(name, call), (f"{name}.__init__", call)]
         else:
-            owners = filter(None, map(there.of, _classes_called(model, call)))
-            found += [(there.method(owner, call.method or "__call__"), call) for owner in owners]
+            method, classes = _called(model, call)
+            owners = filter(None, map(there.of, classes))
+            found += [(there.method(owner, method), call) for owner in owners]
     return found
 
 
-def _classes_called(model: Model, call: Call) -> Sequence[str | None]:
-    """The classes of the object whose method a call runs, or that is called itself."""
+def _called(model: Model, call: Call) -> tuple[str, Sequence[str | None]]:
+    """The method that a call runs, and the classes of the object: of one that is called itself, `__call__`."""
+    function = model.value(call.node.func)
+    if function.kind is Kind.INSTANCE:
+        return "__call__", classes_of(model, function)
     if call.method is None:
-        value = model.value(call.node.func)
-        return classes_of(model, value) if value.kind is Kind.INSTANCE else ()
-    return classes_of(model, call.receiver_value) or (class_of_receiver(model, call),)
+        return "", ()
+    return call.method, classes_of(model, call.receiver_value) or (class_of_receiver(model, call),)
 
 
 def classes_of(model: Model, value: Value) -> Sequence[str]:
@@ -88,3 +126,14 @@ def classes_of(model: Model, value: Value) -> Sequence[str]:
         return ()
     made = [model.call(node).callee if isinstance(node, cst.Call) else None for node in value.origins]
     return sorted({name for name in made if name is not None})
+
+
+def _classes_held(model: Model, value: Value) -> Iterator[str]:
+    """Of an object, or of those in a list or a dict."""
+    parts = [value]
+    if value.is_(*_CONTAINERS):
+        parts = [*(value.items or ()), *(part for _, part in value.known_fields)]
+        parts += [value.element] if value.element is not None else []
+    for part in parts:
+        if part.kind is Kind.INSTANCE:
+            yield from classes_of(model, part)

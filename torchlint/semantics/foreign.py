@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import chain, islice
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -375,12 +375,13 @@ class Imports:
             inherited = calls_of_heirs(model, self.project, file, self.file) if cls is not None else ()
             yield from ((model, call) for name, call in chain(entered, inherited) if name == function.qualname)
         if cls is not None and not cls.is_module and function.name != "__init__":
-            for heir in (cls, *cls.descendants()):
-                yield from self._calls_where_handed(function, heir)
+            yield from self._calls_where_handed(function, cls)
 
     def _calls_where_handed(self, function: Function, cls: Class) -> Iterator[tuple[Model, Call]]:
-        """Calls of a method in files that are given objects of the class, or of one that derives from it."""
-        for file, model in self._importers_naming(cls.name):
+        """Calls of a method in files that others give objects of the class, or of one that derives from it; and where a
+        function of this file has made them."""
+        makers = (name for name, each in self.project.outline(self.file).names.items() if each.kind == "function")
+        for file, model in self._importers_naming(cls.name, *(heir.name for heir in cls.descendants()), *makers):
             if file not in self._handed_out:
                 there = NamesThere(self.project, file, self.file)
                 self._handed_out[file] = list(calls_on_handed(model, there))
@@ -396,10 +397,14 @@ class Imports:
             self._heirs[cls] = [(model, heir) for model, heirs in found for heir in heirs]
         return self._heirs[cls]
 
-    def _importers_naming(self, word: str) -> Iterator[tuple[str, Model]]:
-        files = ((file, self.project.source(file)) for file in sorted(self._importing(self.file)))
-        naming = (file for file, source in files if source is not None and word in source.text)
-        found = ((file, self._importer(file)) for file in islice(naming, _MOST_IMPORTERS))
+    def _importers_naming(self, *words: str) -> Iterator[tuple[str, Model]]:
+        """A few files that import this one and name one of the words: those in which something trains before others."""
+        sources = {file: self.project.source(file) for file in sorted(self._importing(self.file))}
+        texts = {file: source.text for file, source in sources.items() if source is not None}
+        naming = [file for file, text in texts.items() if any(word in text for word in words)]
+        if len(naming) > _MOST_IMPORTERS:
+            naming.sort(key=lambda file: "backward(" not in texts[file])
+        found = ((file, self._importer(file)) for file in naming[:_MOST_IMPORTERS])
         yield from ((file, model) for file, model in found if model is not None)
 
     def _importer(self, file: str) -> Model | None:

@@ -179,6 +179,48 @@ def test_who_fills_it_after_the_loop_does_not_wait_in_each_step(tmp_path: Path) 
     assert lines_of(tmp_path, METERS, training=training, main=main) == []
 
 
+FACTORY = (
+    METERS
+    + """
+
+def measure(options):
+    return Share()
+
+
+def measures(options):
+    return {"share": Share(), "other": Share()} if options else {"share": Share()}
+
+
+def nothing(options):
+    return options
+"""
+)
+
+
+@pytest.mark.parametrize(
+    ("before", "body", "is_found"),
+    [
+        ("own = measure(0)", "own.update(out, y)", True),
+        ("own = measures(0)", "for name, each in own.items():\n    each.update(out, y)", True),
+        ("own = measures(0)", "own['share'].update(out, y)", True),
+        ("own = measure(0)", "own.update(out.cpu(), y.cpu())", False),
+        ("own = measure(0)", "if step % 20 == 0: own.update(out, y)", False),
+        ("own = measures(0)", "own.update(out, y)", False),  # of the dict
+        ("own = nothing(0)", "own.update(out, y)", False),
+    ],
+)
+def test_a_function_beside_the_class_makes_the_meter(tmp_path: Path, before: str, body: str, is_found: bool) -> None:
+    training = loop(body, before).replace("import Share", "import measure, measures, nothing")
+    assert lines_of(tmp_path, FACTORY, training=training) == (wanted(FACTORY) if is_found else [])
+
+
+def test_what_a_function_has_made_is_handed_on_twice(tmp_path: Path) -> None:
+    training = loop("meter.update(out, y)").replace("from meters import Share\n", "")
+    middle = "from training import train\n\ndef run(parts, meter):\n    train(*parts, meter=meter)\n"
+    main = "from meters import measure\nfrom middle import run\n\nrun(parts(), measure(1))\n"
+    assert lines_of(tmp_path, FACTORY, training=training, middle=middle, main=main) == wanted(FACTORY)
+
+
 TRAINER = """
 import torch
 
@@ -247,6 +289,9 @@ class Trainer:
 
     def note(self, out, y):
         self.meter.update(out, y)
+
+    def __call__(self, out, y):
+        pass
 """
 
 
@@ -261,6 +306,8 @@ class Trainer:
 def test_a_method_that_each_step_calls_fills_a_meter(tmp_path: Path, body: str, after: str, is_found: bool) -> None:
     training = STEPPED.format(body=body, after=after)
     assert lines_of(tmp_path, METERS, training=training) == (wanted(METERS) if is_found else [])
+    called = training.replace("self.meter.update(", "self.meter(")
+    assert lines_of(tmp_path, CALLED, training=called) == (wanted(CALLED) if is_found else [])
 
 
 LIGHTNING = """
@@ -302,3 +349,42 @@ class Net(pl.LightningModule):
 def test_a_hook_of_a_framework_fills_a_meter(tmp_path: Path, body: str, end: str, is_found: bool) -> None:
     training = LIGHTNING.format(body=body, end=end)
     assert lines_of(tmp_path, METERS, training=training) == (wanted(METERS) if is_found else [])
+
+
+TEMPLATE = """
+import torch
+
+
+class Base:
+    def step(self, x, y):
+        x, y = x.cuda(), y.cuda()
+        out = self.model.cuda()(x)
+        loss = self.loss(out, y)
+        self.optimizer.zero_grad()
+        loss.backward()
+        self.optimizer.step()
+
+
+class Middle(Base):
+    pass
+"""
+HEIR = """
+from between import Middle
+from torch.nn import functional as F
+
+
+class Trainer(Middle):
+    def loss(self, out, y):
+        value = F.cross_entropy(out, y)
+        self.losses.append(value.item())  # here
+        return value
+"""
+
+
+def test_a_base_two_files_away_calls_what_the_class_puts_in_its_place(tmp_path: Path) -> None:
+    between = "from template import Base\n\n\nclass Middle(Base):\n    pass\n"
+    assert lines_of(tmp_path, HEIR, template=TEMPLATE, between=between) == wanted(HEIR)
+    rare = TEMPLATE.replace("def step", "def report").replace(
+        "        loss.backward()\n        self.optimizer.step()\n", ""
+    )
+    assert lines_of(tmp_path, HEIR, template=rare, between=between) == []

@@ -247,7 +247,7 @@ class HostFlow:
             return
         abroad = [self._model.caller(call) for call in function.foreign_callers] if number else []
         callers = [*((self._model, call) for call in function.callers), *abroad]
-        if number and not callers and self._loop is None and is_whole_step(self._model, function):
+        if number and not callers and self._loop is None:
             callers = [*self._model.calls_elsewhere(function)]
         is_seen = callers and not self._escapes(function) and (number or not function.foreign_callers)
         if self._loop is not None or not self._depth or not is_seen or None in callers:

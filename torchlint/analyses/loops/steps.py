@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import libcst as cst
 
+from torchlint.analyses.callers_by_name import bases_abroad
 from torchlint.analyses.conditions import hangs_on_tensor
 from torchlint.analyses.loops.exits import ends_program, leaves
 from torchlint.analyses.loops.extent import is_of_a_few, is_over_display, saves_each_time
@@ -263,13 +264,17 @@ def _step_of_base(model: Model, function: Function, depth: int) -> Role | None:
 
 def _calls_of_base(model: Model, function: Function) -> Iterator[tuple[Model, Call]]:
     """`self.process(batch)` in a base class of another file than the one that says what `process` does."""
-    for ancestor in function.cls.lineage() if function.cls is not None else ():
-        behind = [model.class_behind(base) for base in ancestor.bases if base is not None]
-        for home, base in (found for found in behind if found is not None and found[0] is not model):
-            for call in home.calls:
-                is_of_self = is_name(call.receiver, call.function.own_name)
-                if is_of_self and call.method == function.name and call.function.cls in [*base.lineage()]:
-                    yield home, call
+    for home, base in bases_abroad(model, function):
+        lineage = [*base.lineage()]
+        for call in home.calls_to(f".{function.name}"):
+            if is_name(call.receiver, call.function.own_name) and call.function.cls in lineage:
+                yield home, call
+
+
+def calls_abroad(model: Model, function: Function) -> Iterator[tuple[Model, Call]]:
+    """Calls of a function in other files, those of a base of its class included."""
+    yield from model.calls_elsewhere(function)
+    yield from _calls_of_base(model, function)
 
 
 def _foreign_step(model: Model, function: Function, foreign: ForeignCall, depth: int) -> Role | None:
