@@ -388,3 +388,38 @@ def test_a_base_two_files_away_calls_what_the_class_puts_in_its_place(tmp_path: 
         "        loss.backward()\n        self.optimizer.step()\n", ""
     )
     assert lines_of(tmp_path, HEIR, template=rare, between=between) == []
+
+
+JUDGE = """
+from torch.nn import functional as F
+
+
+class Judge:
+    def __init__(self, model):
+        self.model = model
+
+    def __call__(self, batch):
+        x, y = batch
+        loss = F.cross_entropy(self.model(x), y)
+        return dict(loss=loss.item())  # here
+"""
+
+
+@pytest.mark.parametrize(
+    ("body", "is_found"),
+    [
+        ("for batch in loader: log.append(judge(to_device(*batch)))", True),
+        ("for step, batch in enumerate(loader):\n        if step % 20 == 0: log.append(judge(batch))", False),
+        ("log.append(judge(next(iter(loader))))", False),
+        ("for name in names: log.append(judge(batches))", False),
+    ],
+)
+def test_an_object_that_runs_a_model_is_called_with_each_batch(tmp_path: Path, body: str, is_found: bool) -> None:
+    main = f"""
+        from meters import Judge
+
+        def main(model, loader, log, names, batches, to_device):
+            judge = Judge(model.to("cuda"))
+            {body}
+    """
+    assert lines_of(tmp_path, JUDGE, main=main) == (wanted(JUDGE) if is_found else [])

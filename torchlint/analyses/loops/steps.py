@@ -228,7 +228,8 @@ def _step_of_others(model: Model, function: Function, depth: int) -> Role | None
     if function.name.startswith("__") and function.name != "__call__":
         return None
     if function.cls is not None and not function.cls.is_module:
-        found = (_step_of_call(home, call, depth) for home, call in model.calls_elsewhere(function))
+        calls = model.calls_elsewhere(function)
+        found = (_step_of_call(*each, depth) or _runs_batches(*each, function, model) for each in calls)
         return next(filter(None, found), None)
     for home, call in model.calls_elsewhere(function):
         step = _repeating(home, call.node, call.loops())
@@ -308,6 +309,14 @@ def _unseen_step(home: Model, function: Function, model: Model, call: Call, loop
     runs_batch = not function.is_pass and bool(model.effects(function).forwards)
     is_batch = runs_batch and loop.role is Role.PLAIN and isinstance(loop.node, cst.For)
     return Role.EVALUATION if is_batch and _is_given(home, call, loop) else None
+
+
+def _runs_batches(home: Model, call: Call, function: Function, model: Model) -> Role | None:
+    """Whether a loop of another file, which does not see what a method does, gives it one batch each to run a model."""
+    loop = _repeating(home, call.node, call.loops())
+    if loop is None or function.is_step or is_gated(home, call.node, loop) or _is_of_other_things(home, loop):
+        return None
+    return _unseen_step(home, function, model, call, loop)
 
 
 def _is_given(model: Model, call: Call, loop: Loop) -> bool:
