@@ -11,7 +11,6 @@ import re
 from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -93,6 +92,7 @@ class Imports:
         self._exported_names: dict[tuple[str, str], str] = {}  # by the file and the name that it has there
         self._effects: dict[Function, frozenset[str]] = {}
         self._calls: dict[Function, list[tuple[Model, Call]]] = {}
+        self._entering: dict[str, list[tuple[str, Model, Call]]] = {}  # by the file that calls
         self._handed_out: dict[str, list[tuple[str, Model, Call]]] = {}  # by the file that hands objects to others
         self._heirs: dict[Class, list[tuple[Model, Class]]] = {}
         self._callers: dict[str, Model] = {}  # kept, since their nodes are: the project forgets models
@@ -371,9 +371,11 @@ class Imports:
         cls = function.cls
         makes = cls if function.name in ("__init__", "__call__", "forward") else None
         for file, model in self._importers_naming(makes.name if makes is not None else function.name):
-            entered = calls_into(model, self.project, file, self.file)
-            inherited = calls_of_heirs(model, self.project, file, self.file) if cls is not None else ()
-            yield from ((model, call) for name, call in chain(entered, inherited) if name == function.qualname)
+            if file not in self._entering:
+                inherited = calls_of_heirs(model, self.project, file, self.file)
+                entered = calls_into(model, self.project, file, self.file)
+                self._entering[file] = [(name, model, call) for name, call in chain(entered, inherited)]
+            yield from ((home, call) for name, home, call in self._entering[file] if name == function.qualname)
         if cls is not None and not cls.is_module and function.name != "__init__":
             yield from self._calls_where_handed(function, cls)
 
