@@ -374,7 +374,7 @@ class Imports:
             if file not in self._entering:
                 inherited = calls_of_heirs(model, self.project, file, self.file)
                 entered = calls_into(model, self.project, file, self.file)
-                self._entering[file] = [(name, model, call) for name, call in chain(entered, inherited)]
+                self._entering[file] = [(name, model, call) for name, call in (*entered, *inherited)]
             yield from ((home, call) for name, home, call in self._entering[file] if name == function.qualname)
         if cls is not None and not cls.is_module and function.name != "__init__":
             yield from self._calls_where_handed(function, cls)
