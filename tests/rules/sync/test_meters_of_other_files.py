@@ -423,3 +423,31 @@ def test_an_object_that_runs_a_model_is_called_with_each_batch(tmp_path: Path, b
             {body}
     """
     assert lines_of(tmp_path, JUDGE, main=main) == (wanted(JUDGE) if is_found else [])
+
+
+ENTRIES = """
+class Mean:
+    def __init__(self):
+        self.total = 0
+
+    def update(self, batch):
+        self.total += batch["lengths"].long().sum().item()
+"""
+
+
+def test_one_entry_of_a_dict_on_the_device_says_nothing_of_the_others(tmp_path: Path) -> None:
+    fill = """
+        import torch
+        from meters import Mean
+
+        def train(model, loader, optimizer, criterion):
+            model.cuda()
+            mean = Mean()
+            for batch in loader:
+                optimizer.zero_grad()
+                batch["out"] = model(batch["x"].cuda())
+                criterion(batch["out"], batch["y"].cuda()).backward()
+                optimizer.step()
+                mean.update(batch)
+    """
+    assert lines_of(tmp_path, ENTRIES, training=fill) == []

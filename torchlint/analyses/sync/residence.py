@@ -23,7 +23,7 @@ from torchlint.analyses.devices.provenance import (
 from torchlint.analyses.fate import is_in_loss
 from torchlint.analyses.loops.steps import Step, called_per_step, calls_abroad, is_forward, step_of
 from torchlint.analyses.order import is_before
-from torchlint.analyses.rowwise.evidence import Evidence, evidence
+from torchlint.analyses.rowwise.evidence import is_tensor_by_use
 from torchlint.semantics.dataflow import parameter_of_function, upstream
 from torchlint.semantics.entities import Function, Role
 from torchlint.semantics.frameworks import PLACE
@@ -228,7 +228,7 @@ class Residence:
             and (around := step_of(home, call.node)) is not None
             and home.once(Residence).may_be_device(arg.value, around, is_tensor=is_tensor)
             for parameter in parameters_behind(self._model, tensor)
-            for is_tensor in (Evidence.TORCH in evidence(self._model, parameter.reads),)
+            for is_tensor in (is_tensor_by_use(self._model, parameter),)
             for home, call in calls_abroad(self._model, parameter.scope_function)
             for arg in call.arguments
         )
