@@ -435,8 +435,20 @@ class Mean:
 """
 
 
-def test_one_entry_of_a_dict_on_the_device_says_nothing_of_the_others(tmp_path: Path) -> None:
-    fill = """
+PAIRS = """
+class Mean:
+    def __init__(self):
+        self.total = 0
+
+    def update(self, pair):
+        out, lengths = pair
+        self.total += lengths.long().sum().item()
+"""
+
+
+@pytest.mark.parametrize(("meters", "given"), [(ENTRIES, "batch"), (PAIRS, "(batch['out'], batch['lengths'])")])
+def test_one_part_of_many_on_the_device_says_nothing_of_the_others(tmp_path: Path, meters: str, given: str) -> None:
+    fill = f"""
         import torch
         from meters import Mean
 
@@ -448,6 +460,6 @@ def test_one_entry_of_a_dict_on_the_device_says_nothing_of_the_others(tmp_path: 
                 batch["out"] = model(batch["x"].cuda())
                 criterion(batch["out"], batch["y"].cuda()).backward()
                 optimizer.step()
-                mean.update(batch)
+                mean.update({given})
     """
-    assert lines_of(tmp_path, ENTRIES, training=fill) == []
+    assert lines_of(tmp_path, meters, training=fill) == []

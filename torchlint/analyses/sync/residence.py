@@ -226,7 +226,9 @@ class Residence:
         return any(
             parameter_of_function(call, parameter.scope_function, arg) is parameter
             and (around := step_of(home, call.node)) is not None
-            and home.once(Residence).may_be_device(arg.value, around, is_tensor=is_tensor)
+            and home.once(Residence).may_be_device(
+                arg.value, around, is_tensor=is_tensor and home.value(arg.value).kind is Kind.UNKNOWN
+            )
             for parameter in parameters_behind(self._model, tensor)
             for is_tensor in (is_tensor_by_use(self._model, parameter),)
             for home, call in calls_abroad(self._model, parameter.scope_function)
