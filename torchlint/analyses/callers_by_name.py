@@ -50,9 +50,10 @@ def _files_of_bases(model: Model, function: Function) -> Iterator[Model]:
 
 def bases_abroad(model: Model, function: Function) -> Iterator[tuple[Model, Class]]:
     """The bases of a method's class that are in other files than those who derive from them."""
-    classes = [(model, cls) for cls in (function.cls.lineage() if function.cls is not None else ())]
+    classes = [(model, function.cls)] if function.cls is not None else []
     for home, cls in classes:  # it grows while the loop runs
-        behind = [home.class_behind(base) for base in cls.bases if base is not None]
+        names = (base for ancestor in cls.lineage() for base in ancestor.bases)
+        behind = [home.class_behind(base) for base in names if base is not None]
         abroad = [found for found in behind if found is not None and found[0] is not home and found not in classes]
         classes.extend(abroad)
         yield from abroad

@@ -64,9 +64,13 @@ def parameter_of(call: Call, arg: cst.Arg) -> Binding | None:
 
 def parameter_of_function(call: Call, function: Function, arg: cst.Arg) -> Binding | None:
     """The parameter that an argument fills where a call enters the given function, of this file or of another."""
+    return parameter_at(call, function, open_parameters(call, function), arg)
+
+
+def parameter_at(call: Call, function: Function, params: Sequence[str], arg: cst.Arg) -> Binding | None:
+    """The parameter that an argument fills, where the arguments of the call fill `params` in order."""
     if arg.star:
         return None
-    params = open_parameters(call, function)
     if arg.keyword is not None:
         name = arg.keyword.value if arg.keyword.value in params else _keywords(function)
     else:

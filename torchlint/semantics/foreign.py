@@ -11,17 +11,18 @@ import re
 from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import chain, islice
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
 import libcst as cst
 
 from torchlint.files.test_code import is_test_code
+from torchlint.semantics.calls_between import NamesThere, calls_into
 from torchlint.semantics.effects import TRAINING
 from torchlint.semantics.entities import Call, Class, Function, Role
 from torchlint.semantics.handed import handed_back, made_elsewhere
-from torchlint.semantics.heirs import calls_of_heirs, class_of_receiver, heirs_in
+from torchlint.semantics.handed_objects import calls_on_handed
+from torchlint.semantics.heirs import calls_of_heirs, heirs_in
 from torchlint.semantics.transfer import Arguments
 from torchlint.semantics.values import UNKNOWN, Kind, Value
 from torchlint.semantics.worth_asking import is_worth_asking
@@ -91,6 +92,8 @@ class Imports:
         self._exported_names: dict[tuple[str, str], str] = {}  # by the file and the name that it has there
         self._effects: dict[Function, frozenset[str]] = {}
         self._calls: dict[Function, list[tuple[Model, Call]]] = {}
+        self._entering: dict[str, list[tuple[str, Model, Call]]] = {}  # by the file that calls
+        self._handed_out: dict[str, list[tuple[str, Model, Call]]] = {}  # by the file that hands objects to others
         self._heirs: dict[Class, list[tuple[Model, Class]]] = {}
         self._callers: dict[str, Model] = {}  # kept, since their nodes are: the project forgets models
         self._asked: list[Function] = []
@@ -365,12 +368,26 @@ class Imports:
         return self._calls[function]
 
     def _find_calls(self, function: Function) -> Iterator[tuple[Model, Call]]:
-        makes = function.cls if function.name in ("__init__", "forward") else None
-        word = makes.name if makes is not None else function.name
-        for file, model in self._importers_naming(word):
-            entered = _calls_into(model, self.project, file, self.file)
-            inherited = calls_of_heirs(model, self.project, file, self.file) if function.cls is not None else ()
-            yield from ((model, call) for name, call in chain(entered, inherited) if name == function.qualname)
+        cls = function.cls
+        makes = cls if function.name in ("__init__", "__call__", "forward") else None
+        for file, model in self._importers_naming(makes.name if makes is not None else function.name):
+            if file not in self._entering:
+                inherited = calls_of_heirs(model, self.project, file, self.file)
+                entered = calls_into(model, self.project, file, self.file)
+                self._entering[file] = [(name, model, call) for name, call in (*entered, *inherited)]
+            yield from ((home, call) for name, home, call in self._entering[file] if name == function.qualname)
+        if cls is not None and not cls.is_module and function.name != "__init__":
+            yield from self._calls_where_handed(function, cls)
+
+    def _calls_where_handed(self, function: Function, cls: Class) -> Iterator[tuple[Model, Call]]:
+        """Calls of a method in files that others give objects of the class, or of one that derives from it; and where a
+        function of this file has made them."""
+        makers = (name for name, each in self.project.outline(self.file).names.items() if each.kind == "function")
+        for file, model in self._importers_naming(cls.name, *(heir.name for heir in cls.descendants()), *makers):
+            if file not in self._handed_out:
+                there = NamesThere(self.project, file, self.file)
+                self._handed_out[file] = list(calls_on_handed(model, there))
+            yield from ((home, call) for name, home, call in self._handed_out[file] if name == function.qualname)
 
     def heirs_of(self, cls: Class) -> list[tuple[Model, Class]]:
         """The classes that derive from one of this file in the files that import it: in a few of these, if in many."""
@@ -382,10 +399,14 @@ class Imports:
             self._heirs[cls] = [(model, heir) for model, heirs in found for heir in heirs]
         return self._heirs[cls]
 
-    def _importers_naming(self, word: str) -> Iterator[tuple[str, Model]]:
-        files = ((file, self.project.source(file)) for file in sorted(self._importing(self.file)))
-        naming = (file for file, source in files if source is not None and word in source.text)
-        found = ((file, self._importer(file)) for file in islice(naming, _MOST_IMPORTERS))
+    def _importers_naming(self, *words: str) -> Iterator[tuple[str, Model]]:
+        """A few files that import this one and name one of the words: those in which something trains before others."""
+        sources = {file: self.project.source(file) for file in sorted(self._importing(self.file))}
+        texts = {file: source.text for file, source in sources.items() if source is not None}
+        naming = [file for file, text in texts.items() if any(word in text for word in words)]
+        if len(naming) > _MOST_IMPORTERS:
+            naming.sort(key=lambda file: "backward(" not in texts[file])
+        found = ((file, self._importer(file)) for file in naming[:_MOST_IMPORTERS])
         yield from ((file, model) for file, model in found if model is not None)
 
     def _importer(self, file: str) -> Model | None:
@@ -416,7 +437,7 @@ class Imports:
             model = self._importer(file)
             if model is not None:
                 self._callers[file] = model
-                calls = _calls_into(model, self.project, file, self.file)
+                calls = calls_into(model, self.project, file, self.file)
                 makers: dict[cst.CSTNode, str] = {call.node: name for name, call in reversed(calls)}
                 is_test = is_test_code(model.path, model.source.text)
                 for name, call in calls:
@@ -458,32 +479,6 @@ class Imports:
 def _functions_named(source: Source) -> frozenset[str]:
     """The names of what a file defines, at its top level or within something else."""
     return frozenset(_DEFINITION.findall(source.text))
-
-
-def _calls_into(model: Model, project: Project, file: str, target: str) -> list[tuple[str, Call]]:
-    """Calls of a file's functions, and of methods of its classes, with the name that the function has there."""
-    names: dict[str, str | None] = {}
-
-    def name_in_target(dotted: str | None) -> str | None:
-        if dotted is None:
-            return None
-        if dotted not in names:
-            place = project.resolve(file, dotted)
-            names[dotted] = place.name if place is not None and place.file == target and place.name else None
-        return names[dotted]
-
-    found = []
-    for call in model.calls:
-        if call.target is not None:
-            continue
-        name = name_in_target(call.callee)
-        if name is not None and model.value(call.node.func).kind is Kind.MODULE:
-            found.append((f"{name}.forward", call))
-        elif name is not None:
-            found += [(name, call), (f"{name}.__init__", call)]
-        elif call.method is not None and (owner := name_in_target(class_of_receiver(model, call))) is not None:
-            found.append((f"{owner}.{call.method}", call))
-    return found
 
 
 def _origins(value: Value, depth: int = 0) -> Iterator[cst.CSTNode]:

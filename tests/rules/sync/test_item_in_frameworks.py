@@ -26,11 +26,14 @@ def test_lightning_hooks_run_once_per_step() -> None:
         ("training_step", '{"loss": loss, "log": {"error": loss.item()}}', 1),
         ("validation_step", '{"error": loss.item()}', 1),
         ("validation_step", '{"error": loss}', 0),
-        ("validation_step", "loss.item()", 0),
+        ("validation_step", "loss.item()", 1),
+        ("validation_step", "(loss.item(), x)", 1),
+        ("predict_step", "loss.item()", 0),
+        ("training_step", "loss.item()", 0),  # Lightning goes back from what it returns
         ("predict_step", '{"error": loss.item()}', 0),  # what the program is run for
     ],
 )
-def test_numbers_in_the_dict_that_a_hook_of_lightning_returns_are_for_the_log(
+def test_numbers_that_a_hook_of_lightning_returns_beside_a_loss_are_for_the_log(
     hook: str, returned: str, count: int
 ) -> None:
     code = f"""

@@ -37,3 +37,37 @@ def test_a_schedule_on_the_device_need_not_be_asked_in_every_step(
 ) -> None:
     found = findings(SAMPLER.format(place=place, times=times, asked=asked), "SYNC05", "SYNC07")
     assert [finding.code for finding in found] == ["SYNC07"] * count
+
+
+COUNTED = (
+    HEAD
+    + """
+@torch.no_grad()
+def sample(model, x, scheduler, n):
+    model, x = model.to(device), x.to(device)
+    times = {times}
+    for i in range(n):
+        t, after = times[i].item(), times[i + 1].item()
+        x = x + (after - t) * model(x, t)
+        {body}
+    return x
+"""
+)
+
+
+@pytest.mark.parametrize(
+    ("times", "body", "count"),
+    [
+        ("torch.linspace(1, 0, n + 1, device=device)", "pass", 1),
+        ("torch.linspace(1, 0, n + 1).to(device)", "pass", 1),
+        ("torch.linspace(1, 0, n + 1)", "pass", 0),
+        ("torch.linspace(1, 0, n + 1, device=device).tolist()", "pass", 0),
+        ("torch.linspace(1, 0, n + 1, device=device)", "times = times * x.mean()", 0),
+        ("torch.linspace(1, 0, n + 1, device=device)", "times[i + 1] += x.mean()", 0),
+        ("scheduler.times", "pass", 0),
+        ("torch.rand(n + 1, 3, device=device)", "pass", 0),  # rows
+    ],
+)
+def test_the_times_of_a_sampler_are_read_once_by_who_wants_numbers(times: str, body: str, count: int) -> None:
+    found = findings(COUNTED.format(times=times, body=body), "SYNC01", "SYNC02", "SYNC07")
+    assert [finding.code for finding in found] == ["SYNC07"] * count

@@ -166,3 +166,35 @@ def test_the_forward_of_a_base_class_runs_a_method_in_each_step(tmp_path: Path) 
     settings = Settings.selecting("SYNC06")
     found = lint(Source.read(tmp_path / "classes.py"), settings, strict=True, project=Project())
     assert [finding.line for finding in found] == marked(dedent(DERIVED).lstrip())
+
+
+TAKEN_BACK = """
+    import torch
+    from torch.nn import functional as F
+
+    class Trainer:
+        def train(self, trainer, log):
+            for x, y in trainer.loader:
+                x, y = x.to(trainer.device), y.to(trainer.device)
+                error = self.step(x, y)
+                log.log_metric("error", {read})
+
+        def step(self, x, y):
+            self.trainer.optimizer.zero_grad()
+            loss = F.cross_entropy(self.trainer.model.encoder(x), y)
+            {back}
+            return {returned}
+"""
+
+
+@pytest.mark.parametrize(
+    ("read", "back", "returned", "count"),
+    [
+        ("error.item()", "loss.backward()\n            self.trainer.optimizer.step()", "loss", 1),
+        ("error", "loss.backward()\n            self.trainer.optimizer.step()", "len(x)", 0),
+        ("float(error)", "loss.backward()\n            self.trainer.optimizer.step()", "len(x)", 0),
+    ],
+)
+def test_a_step_that_goes_back_itself_has_run_a_model(read: str, back: str, returned: str, count: int) -> None:
+    code = TAKEN_BACK.format(read=read, back=back, returned=returned)
+    assert len(findings(code, "SYNC01")) == count

@@ -16,7 +16,7 @@ from torchlint.analyses.sums import adds_to, is_named_sum
 from torchlint.analyses.texts import is_string
 from torchlint.analyses.unread import is_never_read
 from torchlint.semantics.dataflow import parameter_of_function, reaches, text
-from torchlint.semantics.entities import Binding, Call, Function, Loop
+from torchlint.semantics.entities import Binding, Call, Function, Loop, Role
 from torchlint.semantics.values import Kind, Place
 from torchlint.semantics.vocabulary import is_loss_function, is_loss_module, makes_tensor
 
@@ -239,7 +239,8 @@ class HostFlow:
             return
         hook, given = function.hook, statement.value
         is_dict = given is not None and self._model.value(given).kind is Kind.DICT
-        if hook is not None and number and (hook.is_engine or (hook.returns_metrics and is_dict)):
+        is_metric = hook is not None and hook.returns_metrics and (is_dict or hook.role is Role.EVALUATION)
+        if hook is not None and number and (hook.is_engine or is_metric):
             self._use |= Use.HANDED
             return
         if number and self._loop is None and self._is_step_for_others(function, position):
@@ -247,7 +248,7 @@ class HostFlow:
             return
         abroad = [self._model.caller(call) for call in function.foreign_callers] if number else []
         callers = [*((self._model, call) for call in function.callers), *abroad]
-        if number and not callers and self._loop is None and is_whole_step(self._model, function):
+        if number and not callers and self._loop is None:
             callers = [*self._model.calls_elsewhere(function)]
         is_seen = callers and not self._escapes(function) and (number or not function.foreign_callers)
         if self._loop is not None or not self._depth or not is_seen or None in callers:

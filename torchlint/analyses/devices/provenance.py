@@ -106,7 +106,8 @@ def runs_model(model: Model, call: Call, *, whole: bool = True) -> bool:
     if call.receiver_value.kind is Kind.MODULE:
         return module_method(call.method or "") is None
     made = model.value(call.node)
-    if any(model.effects(function).forwards and not function.is_pass for function in _entered(call)):
+    entered = (function for function in _entered(call) if not function.is_pass)
+    if any(function.is_step or model.effects(function).forwards for function in entered):
         return True
     if not whole or (call.callee or "").partition(".")[0] in ("torch", "builtins") or made.kind in _OBJECTS:
         return False

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import libcst as cst
 
+from torchlint.analyses.callers_by_name import bases_abroad
 from torchlint.analyses.conditions import hangs_on_tensor
 from torchlint.analyses.loops.exits import ends_program, leaves
 from torchlint.analyses.loops.extent import is_of_a_few, is_over_display, saves_each_time
@@ -16,13 +17,14 @@ from torchlint.analyses.loops.options import is_left_off, is_option
 from torchlint.analyses.loops.passes import goes_over_loaders, is_pass_over_data
 from torchlint.analyses.loops.single_runs import runs_once
 from torchlint.analyses.loops.whole_steps import is_whole_step
+from torchlint.analyses.loops.within_step import is_over_entries, is_over_receivers, is_within_step
 from torchlint.analyses.once import once_for_each
 from torchlint.semantics.dataflow import unfilled_default, upstream
 from torchlint.semantics.entities import Function, Guard, Loop, Role, Write
 from torchlint.semantics.guards import conjuncts
 from torchlint.semantics.roles import yields_batches
 from torchlint.semantics.tree import is_name, walk
-from torchlint.semantics.values import Kind, Value
+from torchlint.semantics.values import Kind
 
 if TYPE_CHECKING:
     from torchlint.semantics.entities import Call
@@ -57,7 +59,7 @@ class Step(NamedTuple):
 def step_of(model: Model, node: cst.CSTNode) -> Step | None:
     """The step that runs the node once each time, on no condition that makes it rare."""
     loop = _repeating(model, node, model.loops_around(node))
-    if loop is not None and loop.parent is None and _is_over_entries(model, loop) and not is_gated(model, node, None):
+    if loop is not None and loop.parent is None and is_over_entries(model, loop) and not is_gated(model, node, None):
         whole = _step_of_function(model, node)
         if whole is not None:
             return whole
@@ -194,9 +196,8 @@ def called_per_step(model: Model, function: Function, depth: int = _DEPTH) -> Ro
             return Role.STEPS
         return _step_of_others(model, function, depth) or _step_of_base(model, function, depth)
     for foreign in function.foreign_callers:
-        found = (
-            foreign.role if foreign.role in (Role.STEPS, Role.EVALUATION) else _foreign_step(model, function, foreign)
-        )
+        known = foreign.role in (Role.STEPS, Role.EVALUATION)
+        found = foreign.role if known else _foreign_step(model, function, foreign, depth)
         if found is not None:
             return found
     for call in function.callers:
@@ -224,8 +225,12 @@ def _is_of_other_things(model: Model, loop: Loop) -> bool:
 def _step_of_others(model: Model, function: Function, depth: int) -> Role | None:
     """The role of the loop of another file that calls a function of this one, or runs a model, or a loss, of it, or a
     method of that."""
-    if (function.cls is not None and not function.cls.is_module) or function.name.startswith("__"):
+    if function.name.startswith("__") and function.name != "__call__":
         return None
+    if function.cls is not None and not function.cls.is_module:
+        calls = model.calls_elsewhere(function)
+        found = (_step_of_call(*each, depth) or _runs_batches(*each, function, model) for each in calls)
+        return next(filter(None, found), None)
     for home, call in model.calls_elsewhere(function):
         step = _repeating(home, call.node, call.loops())
         if is_gated(home, call.node, step):
@@ -260,21 +265,41 @@ def _step_of_base(model: Model, function: Function, depth: int) -> Role | None:
 
 def _calls_of_base(model: Model, function: Function) -> Iterator[tuple[Model, Call]]:
     """`self.process(batch)` in a base class of another file than the one that says what `process` does."""
-    for ancestor in function.cls.lineage() if function.cls is not None else ():
-        behind = [model.class_behind(base) for base in ancestor.bases if base is not None]
-        for home, base in (found for found in behind if found is not None and found[0] is not model):
-            for call in home.calls:
-                is_of_self = is_name(call.receiver, call.function.own_name)
-                if is_of_self and call.method == function.name and call.function.cls in [*base.lineage()]:
-                    yield home, call
+    for home, base in bases_abroad(model, function):
+        lineage = [*base.lineage()]
+        for call in home.calls_to(f".{function.name}"):
+            if is_name(call.receiver, call.function.own_name) and call.function.cls in lineage:
+                yield home, call
 
 
-def _foreign_step(model: Model, function: Function, foreign: ForeignCall) -> Role | None:
-    """What a loop of another file is that calls the function, where that file does not see what the function does."""
-    caller = model.caller(foreign) if foreign.in_loop else None
+def calls_abroad(model: Model, function: Function) -> Iterator[tuple[Model, Call]]:
+    """Calls of a function in other files, those of a base of its class included."""
+    yield from model.calls_elsewhere(function)
+    yield from _calls_of_base(model, function)
+
+
+def _foreign_step(model: Model, function: Function, foreign: ForeignCall, depth: int) -> Role | None:
+    """The step of another file that makes a call: a loop, be it that the file does not see what the function does, or a
+    function that is called in each step."""
+    caller = model.caller(foreign)
     if caller is None or any(_drives_environment(caller[0], loop) for loop in caller[1].loops()):
         return None
-    return _unseen_step(caller[0], function, model, caller[1], caller[1].loops()[0])
+    unseen = _unseen_step(caller[0], function, model, caller[1], caller[1].loops()[0]) if foreign.in_loop else None
+    return unseen or _step_of_call(*caller, depth)
+
+
+def _step_of_call(home: Model, call: Call, depth: int) -> Role | None:
+    """The role of what runs a call of another file once per iteration; several objects may be asked in each."""
+    loop = _repeating(home, call.node, (loop for loop in call.loops() if not is_over_receivers(home, loop, call)))
+    if is_gated(home, call.node, loop) or hangs_on_tensor(home, call, loop):
+        return None
+    if loop is not None:
+        is_step = loop.role in (Role.STEPS, Role.EVALUATION) and not _is_of_other_things(home, loop)
+        return loop.role if is_step else None
+    if is_option(home, call.node, call.function):
+        return None
+    hook = call.function.hook
+    return hook.role if hook is not None else called_per_step(home, call.function, depth - 1)
 
 
 def _unseen_step(home: Model, function: Function, model: Model, call: Call, loop: Loop) -> Role | None:
@@ -284,6 +309,14 @@ def _unseen_step(home: Model, function: Function, model: Model, call: Call, loop
     runs_batch = not function.is_pass and bool(model.effects(function).forwards)
     is_batch = runs_batch and loop.role is Role.PLAIN and isinstance(loop.node, cst.For)
     return Role.EVALUATION if is_batch and _is_given(home, call, loop) else None
+
+
+def _runs_batches(home: Model, call: Call, function: Function, model: Model) -> Role | None:
+    """Whether a loop of another file, which does not see what a method does, gives it one batch each to run a model."""
+    loop = _repeating(home, call.node, call.loops())
+    if loop is None or function.is_step or is_gated(home, call.node, loop) or _is_of_other_things(home, loop):
+        return None
+    return _unseen_step(home, function, model, call, loop)
 
 
 def _is_given(model: Model, call: Call, loop: Loop) -> bool:
@@ -402,61 +435,7 @@ def is_the_rest(guard: Guard) -> bool:
 
 def _repeating(model: Model, node: cst.CSTNode, around: Iterable[Loop]) -> Loop | None:
     """The innermost loop around a node that is more than a part of a step, and does not end with the node."""
-    return next((loop for loop in around if not _is_within_step(model, loop) and not leaves(model, node, loop)), None)
-
-
-def _is_within_step(model: Model, loop: Loop) -> bool:
-    """A comprehension, a loop over a few names, models, a list of known length or the entries of a dict, or none at
-    all."""
-    if loop.is_comprehension or ends_at_once(loop):
-        return True
-    if loop.role is Role.MODULES:
-        return any(call.loop is loop for call in model.effects(loop).forwards)
-    if loop.role not in (Role.PLAIN, Role.ELEMENTS):
-        return False
-    if _is_over_keys(model, loop):
-        return True
-    if loop.parent is None:
-        return False
-    if isinstance(loop.iterable, cst.Call):
-        call = model.call(loop.iterable)
-        counted = _counted(model, call)
-        return call.method in ("items", "values", "keys") or (counted is not None and _is_of_known_length(counted))
-    if isinstance(loop.iterable, (cst.List, cst.Tuple)) or loop.iterates.kind is Kind.DICT:
-        return True
-    return _is_of_known_length(loop.iterates)
-
-
-def _is_over_entries(model: Model, loop: Loop) -> bool:
-    """`for name, loss in losses.items()`, which is all of what a function is called for in each step, or a part."""
-    return isinstance(loop.iterable, cst.Call) and model.call(loop.iterable).method in ("items", "values")
-
-
-def _is_over_keys(model: Model, loop: Loop) -> bool:
-    """`for name in counts: total += counts[name]`"""
-    entries = model.binding(loop.iterable) if isinstance(loop.iterable, cst.Name) else None
-    key = model.binding(loop.target) if isinstance(loop.target, cst.Name) else None
-    if entries is None or key is None or not loop.iterates.is_(Kind.UNKNOWN, Kind.DICT):
-        return False
-    asked = (model.parent(read) for read in entries.reads if loop in model.loops_around(read))
-    return any(
-        isinstance(entry, cst.Subscript)
-        and any(isinstance(part.slice, cst.Index) and model.binding(part.slice.value) is key for part in entry.slice)
-        for entry in asked
-    )
-
-
-def _is_of_known_length(value: Value) -> bool:
-    return value.is_(Kind.LIST, Kind.TUPLE) and bool(value.items)
-
-
-def _counted(model: Model, call: Call) -> Value | None:
-    """`losses` of `range(len(losses))` and of `enumerate(losses)`."""
-    whole = call.arguments[0].value if len(call.arguments) == 1 else None
-    if call.callee == "builtins.range" and isinstance(whole, cst.Call):
-        call = model.call(whole)
-        return model.value(call.arguments[0].value) if call.callee == "builtins.len" and call.arguments else None
-    return model.value(whole) if call.callee == "builtins.enumerate" and whole is not None else None
+    return next((loop for loop in around if not is_within_step(model, loop) and not leaves(model, node, loop)), None)
 
 
 def runs_few_times(loop: Loop) -> bool:

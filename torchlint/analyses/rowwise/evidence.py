@@ -16,7 +16,7 @@ from torchlint.semantics.values import Kind
 from torchlint.semantics.vocabulary import is_tensor_method
 
 if TYPE_CHECKING:
-    from torchlint.semantics.entities import Call, Loop
+    from torchlint.semantics.entities import Binding, Call, Loop
     from torchlint.semantics.model import Model
 
 _TENSOR_ONLY = frozenset(
@@ -48,6 +48,15 @@ class Evidence(Flag):
     ARRAY = auto()  # it has a shape: a tensor, or an array of numpy
     TORCH = auto()  # torch takes it, or a part of it, as a tensor: a tensor, or a list of them
     TENSOR = ARRAY | TORCH
+
+
+def is_tensor_by_use(model: Model, binding: Binding) -> bool:
+    """Whether torch takes what a variable holds as a tensor: not one entry of a dict, as in `batch["image"]`."""
+    parts = (above for read in binding.reads if isinstance(above := model.parent(read), cst.Subscript))
+    keys = (part.slice.value for above in parts for part in above.slice if isinstance(part.slice, cst.Index))
+    if any(isinstance(key, cst.SimpleString) for key in keys):
+        return False
+    return Evidence.TORCH in evidence(model, binding.reads)
 
 
 def evidence(model: Model, reads: Iterable[cst.CSTNode], depth: int = _DEPTH) -> Evidence:

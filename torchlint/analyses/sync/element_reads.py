@@ -62,7 +62,6 @@ class ElementReads:
 def element_reads(model: Model) -> list[ElementReads]:
     """Loops that read a tensor on the device number by number, each with all of these reads."""
     found: dict[tuple[Loop, Binding | cst.BaseExpression], ElementReads] = {}
-    residence = model.once(Residence)
     for node, read, how in chain(reads(model), _asked(model), _indices(model), _put_together(model), _written(model)):
         if not model.loops_around(node) or how.startswith("math."):
             continue
@@ -88,8 +87,7 @@ def element_reads(model: Model) -> list[ElementReads]:
             known = found.get((loop, binding or tensor))
             if known is None:
                 step = step_around(model, node)
-                is_own = step is not None and step.loop is loop and how != "truth"
-                if step is None or is_own or not residence.may_be_device(tensor, step, is_tensor=True):
+                if step is None or not _waits(model, step, loop, tensor, how):
                     continue
                 if step.role not in (Role.STEPS, Role.EVALUATION) and may_be_list(model, tensor):
                     continue
@@ -102,6 +100,17 @@ def element_reads(model: Model) -> list[ElementReads]:
             known.held |= how == "tensor" or element is not named
             known.nodes.append(node)
     return list(found.values())
+
+
+def _waits(model: Model, step: Step, loop: Loop, tensor: cst.BaseExpression, how: str) -> bool:
+    """Whether a loop that reads a tensor waits for the device each time. Where it is the loop over the steps itself, it
+    may as well have read all numbers that are there before, such as the times of a sampler."""
+    residence = model.once(Residence)
+    if step.loop is not loop or how == "truth":
+        return residence.may_be_device(tensor, step, is_tensor=True)
+    value = model.value(tensor)
+    is_there = value.kind is Kind.TENSOR and value.place is Place.ACCELERATOR and value.rank == 1 and not value.carries
+    return is_there and how == "item" and residence.may_run_on_device(loop.function)
 
 
 def waits_anyway(model: Model, found: ElementReads) -> bool:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
-from torchlint.analyses.callers_by_name import is_run_by_forward_of_base
+from torchlint.analyses.callers_by_name import bases_abroad, is_run_by_forward_of_base
 from torchlint.analyses.compatibility import is_of_another_library
 from torchlint.analyses.devices.meetings import meets_host_tensor
 from torchlint.analyses.devices.moves import moves_something, moves_to_accelerator, places_itself
@@ -21,8 +21,9 @@ from torchlint.analyses.devices.provenance import (
     runs_model,
 )
 from torchlint.analyses.fate import is_in_loss
-from torchlint.analyses.loops.steps import Step, called_per_step, is_forward, step_of
+from torchlint.analyses.loops.steps import Step, called_per_step, calls_abroad, is_forward, step_of
 from torchlint.analyses.order import is_before
+from torchlint.analyses.rowwise.evidence import is_tensor_by_use
 from torchlint.semantics.dataflow import parameter_of_function, upstream
 from torchlint.semantics.entities import Function, Role
 from torchlint.semantics.frameworks import PLACE
@@ -225,9 +226,12 @@ class Residence:
         return any(
             parameter_of_function(call, parameter.scope_function, arg) is parameter
             and (around := step_of(home, call.node)) is not None
-            and home.once(Residence).may_be_device(arg.value, around)
+            and home.once(Residence).may_be_device(
+                arg.value, around, is_tensor=is_tensor and home.value(arg.value).kind is Kind.UNKNOWN
+            )
             for parameter in parameters_behind(self._model, tensor)
-            for home, call in self._model.calls_elsewhere(parameter.scope_function)
+            for is_tensor in (is_tensor_by_use(self._model, parameter),)
+            for home, call in calls_abroad(self._model, parameter.scope_function)
             for arg in call.arguments
         )
 
@@ -294,9 +298,7 @@ class Residence:
         return self._lent[function]
 
     def _derives(self, function: Function) -> bool:
-        names = [name for cls in function.cls.lineage() for name in cls.bases] if function.cls is not None else []
-        found = (self._model.class_behind(name) for name in names if name is not None)
-        return any(behind[0].once(Residence).has_accelerator for behind in found if behind is not None)
+        return any(home.once(Residence).has_accelerator for home, _ in bases_abroad(self._model, function))
 
     def _calls_of(self, function: Function) -> Iterator[tuple[Model, Call]]:
         """Calls of a function, and those that make the object that it is a method of."""
