@@ -309,9 +309,9 @@ class Imports:
         return self._heirs[cls]
 
     def _importers_naming(self, word: str) -> Iterator[tuple[str, Model]]:
-        files = ((file, self.project.source(file)) for file in sorted(self.nearby.importing(self.file)))
-        naming = (file for file, source in files if source is not None and word in source.text)
-        found = ((file, self._importer(file)) for file in islice(naming, MOST_IMPORTERS))
+        sources = {file: self.project.source(file) for file in self.nearby.importing(self.file)}
+        naming = {file for file, source in sources.items() if source is not None and word in source.text}
+        found = ((file, self._importer(file)) for file in islice(sorted(self.nearby.if_few(naming)), MOST_IMPORTERS))
         yield from ((file, model) for file, model in found if model is not None)
 
     def _importer(self, file: str) -> Model | None:
@@ -331,7 +331,7 @@ class Imports:
         names = {function.cls.name if function.cls is not None else function.name for function in self._asked}
         stem = self.project.module_name(self.file).rpartition(".")[2]
         files = self.project.files_importing(self.file, frozenset(names | {stem}))
-        return tuple(file for file in files if self._is_named_in(file, names))
+        return tuple(sorted(self.nearby.if_few({file for file in files if self._is_named_in(file, names)})))
 
     @cached_property
     def _calls_by_name(self) -> dict[str, list[ForeignCall]]:

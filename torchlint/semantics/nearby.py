@@ -68,9 +68,18 @@ class Nearby:
         """The files that import this one, be it through a package, and what they import beside it: to those they can
         hand what it makes."""
         importers = self.importing(self.file)
-        importers = importers.union(*map(self._taking_through, importers))
+        importers = self.if_few(importers.union(*map(self._taking_through, importers)))
         files = importers.union(*map(self._imported, importers)) if len(importers) <= MOST_IMPORTERS else importers
         yield from self._sources(files)
+
+    def if_few(self, files: set[str]) -> set[str]:
+        """Of many files that may import this one, those that do: other programs beside have files of the same names."""
+        return {file for file in files if self._is_imported_by(file)} if len(files) > MOST_IMPORTERS else files
+
+    def _is_imported_by(self, file: str) -> bool:
+        imported = self.project.outline(file).imported
+        places = (self.project.resolve(file, dotted) for dotted in imported or ())
+        return imported is None or any(place is not None and place.file == self.file for place in places)
 
     def _taking_through(self, package: str) -> set[str]:
         """The files that get something of this one from a package that imports it."""

@@ -369,3 +369,70 @@ def test_only_the_name_of_a_class_speaks_of_loaders(tmp_path: Path, moved: str, 
     cls = CLASSES.format(name="WaveDataLoader", taken="paths, **options", work=HANDED_ON[1])
     files = {"waves.py": cls, "trainer.py": OWN_TRAINER.format(moved), "main.py": NAMED}
     assert len(found(tmp_path, "main.py", files)) == count
+
+
+# -- many programs side by side, whose files have the same names
+
+BESIDE = """\
+from data_loader import build
+from trainer import Trainer
+
+Trainer(build(["a.npy"])).fit()
+"""
+COUNT = 9
+
+
+@pytest.mark.parametrize(
+    ("moved", "count"), [("x = x.cuda()", 1), ("x = x.float()", 0)], ids=["is copied", "stays on the host"]
+)
+def test_many_programs_have_files_of_the_same_names(tmp_path: Path, moved: str, count: int) -> None:
+    """What the trainer beside the loader does counts, and not what those of the other programs do."""
+    kept = "class Trainer:\n    def __init__(self, loader):\n        self.loader = loader\n\n    def fit(self):\n"
+    drawn = "        for x, y in self.loader:\n            {}\n"
+    files = {}
+    for number in range(COUNT):
+        own = moved if number == 4 else ("x = x.cuda()" if count == 0 else "x = x.float()")
+        files |= {
+            f"net{number}/data_loader.py": BUILT,
+            f"net{number}/main.py": BESIDE,
+            f"net{number}/trainer.py": kept + drawn.format(own),
+        }
+    assert len(found(tmp_path, "net4/data_loader.py", files)) == count
+
+
+# -- batches that a helper is given as they are drawn
+
+ITERATED = """\
+class Trainer:
+    def __init__(self, loader, device):
+        self.loader, self.device = loader, device
+
+    def fit(self, net):
+        batches = iter(self.loader)
+        while True:
+            x = {}
+            net(x).sum().backward()
+
+    def send(self, x):
+        return x.{}
+"""
+STARTED = """\
+from torch import nn
+from build import build
+from trainer import Trainer
+
+Trainer(build(["a.npy"]), "cuda").fit(nn.Linear(8, 2).cuda())
+"""
+
+
+@pytest.mark.parametrize("drawn", ["self.send(next(batches))", "self.send(batches.next())"])
+@pytest.mark.parametrize(("moved", "count"), [("to(self.device)", 1), ("float()", 0)])
+def test_a_helper_gets_what_is_drawn(tmp_path: Path, drawn: str, moved: str, count: int) -> None:
+    files = {"build.py": BUILT, "trainer.py": ITERATED.format(drawn, moved), "main.py": STARTED}
+    assert len(found(tmp_path, "build.py", files)) == count
+
+
+def test_batches_of_an_iterator_that_is_asked_by_its_method(tmp_path: Path) -> None:
+    trainer = ITERATED.format("batches.next()\n            x = x.cuda()", "float()")
+    files = {"build.py": BUILT, "trainer.py": trainer, "main.py": STARTED}
+    assert len(found(tmp_path, "build.py", files)) == 1

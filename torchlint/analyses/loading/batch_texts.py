@@ -15,7 +15,7 @@ _SUBCLASS = re.compile(r"^[ \t]*class \w+\(.*Loader", re.MULTILINE)
 # Each begins where a name can, so that a line of a million characters takes no longer than many short ones.
 _DRAWN = re.compile(
     r"\bfor\s+((?:[\w,()*]+\s+){1,20}?)in\s+(?:\w+\(\s*)*[\w.]*(?:[lL]oader|_dl|_iter)"
-    r"|^[ \t]*(\w+(?: *, *\w+)*(?: *,)?)\s*=\s*next\(",
+    r"|^[ \t]*(\w+(?: *, *\w+)*(?: *,)?)\s*=\s*(?:next\(|\w[\w.]*\.next\(\))",
     re.MULTILINE,
 )
 # `bar = tqdm(train_loader, ncols=80) if is_main else train_loader`, and a loop over it.
@@ -39,6 +39,7 @@ _COPIED = re.compile(
     re.IGNORECASE,
 )
 _GIVEN = re.compile(r"(?<!def )\b([a-zA-Z_]\w*)\(\s*([a-zA-Z_]\w*)\s*[,)]")
+_GIVEN_NEXT = re.compile(r"\b([a-zA-Z_]\w*)\(\s*(?:next\(|\w[\w.]*\.next\(\))")
 _DEFINITION = r"^([ \t]*)(?:async[ \t]+)?def {}\(\s*(?:(?:self|cls)\s*,\s*)?([a-zA-Z_]\w*)"
 _MOST_HELPERS = 3  # one within the other
 
@@ -58,7 +59,10 @@ def copies_batches(text: str, helpers: Texts, drawn: Set[str] = frozenset()) -> 
     functions that are defined in one of the texts of `helpers`."""
     drawn = drawn | {name for match in _DRAWN.finditer(text) for name in _NAME.findall(match[1] or match[2])}
     shown = sorted({match[1] for match in _SHOWN.finditer(text)})
-    return _copies(text, drawn | _drawn_from(text, "|".join(shown)) if shown else drawn, helpers)
+    if _copies(text, drawn | _drawn_from(text, "|".join(shown)) if shown else drawn, helpers):
+        return True
+    given = sorted({match[1] for match in _GIVEN_NEXT.finditer(text)})
+    return any(_is_copier(name, helpers, frozenset([name])) for name in given) and not _are_special(text)
 
 
 def copies_batches_of(text: str, helpers: Texts, names: Sequence[str]) -> bool:
@@ -80,9 +84,12 @@ def _drawn_from(text: str, iterated: str) -> set[str]:
 
 
 def _copies(text: str, drawn: Set[str], helpers: Texts) -> bool:
-    if not drawn or sets_options(text) or DEFAULT_CHANGED.search(text):
-        return False
-    return _copies_any(text, drawn, helpers, frozenset())
+    return bool(drawn) and not _are_special(text) and _copies_any(text, drawn, helpers, frozenset())
+
+
+def _are_special(text: str) -> bool:
+    """Whether loaders are set options there, or tensors have another device by default."""
+    return sets_options(text) or DEFAULT_CHANGED.search(text) is not None
 
 
 def _copies_any(text: str, drawn: Set[str], helpers: Texts, asked: frozenset[str]) -> bool:
