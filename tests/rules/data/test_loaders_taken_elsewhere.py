@@ -436,3 +436,80 @@ def test_batches_of_an_iterator_that_is_asked_by_its_method(tmp_path: Path) -> N
     trainer = ITERATED.format("batches.next()\n            x = x.cuda()", "float()")
     files = {"build.py": BUILT, "trainer.py": trainer, "main.py": STARTED}
     assert len(found(tmp_path, "build.py", files)) == 1
+
+
+# -- an object that yields what it draws
+
+WRAPPED = """\
+from torch.utils.data import DataLoader
+from samples import Waves
+
+
+def create(paths):
+    return Batches(paths)
+
+
+class Batches:
+    def __init__(self, paths):
+        self.loader = DataLoader(Waves(paths), batch_size=2, num_workers=2)
+
+    def __iter__(self):
+        for number, batch in enumerate(self.loader):
+            {}
+"""
+ROUNDS = """\
+from data import create
+from models import make
+
+batches = create(["a.npy"])
+model = make("plain")
+for number, batch in enumerate(batches):
+    model.take(batch)
+    model.step()
+"""
+PLACEHOLDER = """\
+class Base:
+    def __init__(self, device):
+        self.device = device
+
+    def take(self, batch):
+        \"\"\"Keeps a batch.\"\"\"
+        {}
+"""
+MODELS = """\
+import importlib
+from .base import Base
+
+
+def make(name):
+    return importlib.import_module("models." + name).Model("cuda")
+"""
+MODEL = """\
+from .base import Base
+
+
+class Model(Base):
+    def take(self, batch):
+        self.x = batch["x"].{}
+"""
+
+
+@pytest.mark.parametrize(
+    ("yielded", "base", "moved", "count"),
+    [
+        pytest.param("yield batch", "pass", "to(self.device)", 1, id="copied by all heirs"),
+        pytest.param("yield batch", "self.x = {k: v.to(self.device) for k, v in batch.items()}", "", 1, id="copied"),
+        pytest.param("yield batch", "pass", "float()", 0, id="copied by none"),
+        pytest.param("print(batch)", "pass", "to(self.device)", 0, id="nothing is yielded"),
+    ],
+)
+def test_an_object_yields_what_it_draws(tmp_path: Path, yielded: str, base: str, moved: str, count: int) -> None:
+    files = {
+        "data.py": WRAPPED.format(yielded),
+        "main.py": ROUNDS,
+        "models/__init__.py": MODELS,
+        "models/base.py": PLACEHOLDER.replace("{}", base),
+    }
+    if moved:
+        files["models/plain.py"] = MODEL.format(moved)
+    assert len(found(tmp_path, "data.py", files)) == count

@@ -6,7 +6,8 @@ import re
 from collections.abc import Callable, Iterator, Sequence, Set
 from typing import TypeAlias
 
-Texts: TypeAlias = Callable[[], Sequence[str]]
+Texts: TypeAlias = Callable[[bool], Sequence[str]]
+"""The texts in which a helper may be defined: those near by, or, where they leave it to heirs, all there are."""
 
 DEFAULT_CHANGED = re.compile(r"set_default_(device|tensor_type)\s*\(")
 _OPTION_SET = re.compile(r"(?<![\w.])([\w.]+)\.(pin_memory|num_workers)\s*=(?!=|\s*0\b)")
@@ -41,6 +42,11 @@ _COPIED = re.compile(
 _GIVEN = re.compile(r"(?<!def )\b([a-zA-Z_]\w*)\(\s*([a-zA-Z_]\w*)\s*[,)]")
 _GIVEN_NEXT = re.compile(r"\b([a-zA-Z_]\w*)\(\s*(?:next\(|\w[\w.]*\.next\(\))")
 _DEFINITION = r"^([ \t]*)(?:async[ \t]+)?def {}\(\s*(?:(?:self|cls)\s*,\s*)?([a-zA-Z_]\w*)"
+# A body of nothing but a text and `pass`, behind the rest of the parameters.
+_PLACEHOLDER = re.compile(
+    r"\A[^\n]*:[ \t]*(?:#[^\n]*)?(?:\s*(?:[rR]?\"\"\"(?:[^\"]|\"(?!\"\"))*\"\"\"|#[^\n]*))*"
+    r"\s*(?:pass|\.\.\.|raise NotImplementedError[^\n]*)?\s*\Z"
+)
 _MOST_HELPERS = 3  # one within the other
 
 
@@ -104,8 +110,11 @@ def _copies_any(text: str, drawn: Set[str], helpers: Texts, asked: frozenset[str
 
 
 def _is_copier(name: str, helpers: Texts, asked: frozenset[str]) -> bool:
-    """Whether all functions of a name copy what they are given first."""
-    found = [part for text in helpers() for part in _definitions(text, name)]
+    """Whether all functions of a name copy what they are given first, but for those that leave it to heirs."""
+    found = [part for text in helpers(False) for part in _definitions(text, name)]
+    if found and all(_PLACEHOLDER.search(body) for _, body in found):
+        found = [part for text in helpers(True) for part in _definitions(text, name)]
+    found = [(first, body) for first, body in found if not _PLACEHOLDER.search(body)]
     return bool(found) and all(_copies_any(body, {first}, helpers, asked) for first, body in found)
 
 

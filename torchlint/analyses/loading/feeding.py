@@ -20,7 +20,7 @@ from torchlint.analyses.loading.taken_elsewhere import (
     are_moved_elsewhere,
     copies_batches,
     copies_batches_of,
-    is_taken_by_name,
+    is_taken_elsewhere,
 )
 from torchlint.analyses.loops.first_iteration import ends_at_once
 from torchlint.analyses.loops.steps import runs_few_times
@@ -56,7 +56,7 @@ def reach(loader: Loader) -> Confidence | None:
         return None if _may_hold_device_tensors(loader) else Confidence.LIKELY
     if (_is_returned(loader) or _is_kept_for_others(loader)) and _are_copied_by_others(loader.model):
         return None if _is_dropped(loader) else Confidence.LIKELY
-    return Confidence.LIKELY if is_taken_by_name(loader) else None
+    return Confidence.LIKELY if is_taken_elsewhere(loader) else None
 
 
 def _may_hold_device_tensors(loader: Loader) -> bool:

@@ -28,7 +28,7 @@ from torchlint.analyses.loading.loader_subclasses import (
     takes_for_itself,
     yields_batches,
 )
-from torchlint.analyses.loading.taken_elsewhere import are_moved_in_sight, is_taken_by_name
+from torchlint.analyses.loading.taken_elsewhere import are_moved_in_sight, is_taken_elsewhere
 from torchlint.analyses.loading.text_encoding import encodes_text
 from torchlint.analyses.once import once, once_for_each
 from torchlint.semantics.entities import Argument, ArgumentState
@@ -211,7 +211,7 @@ def loaders(model: Model) -> list[Loader]:
     if not built or sets_options(text, _settings(model)) or (_OTHER_DEVICES.search(text) and "cuda" not in text):
         return []
     is_here = model.uses_accelerator or "lightning" in model.frameworks
-    if not (is_here or model.once(are_moved_in_sight) or any(map(is_taken_by_name, built))):
+    if not (is_here or model.once(are_moved_in_sight) or any(map(is_taken_elsewhere, built))):
         return []
     found = [loader for loader in built if not _is_out_of_scope(loader)]
     if DEFAULT_CHANGED.search(text):

@@ -22,16 +22,17 @@ _CLASS = re.compile(r"^class\s+(\w+)", re.MULTILINE)
 def copies_batches(source: Source, model: Model, drawn: Set[str] = frozenset()) -> bool:
     """Whether a file draws batches, or has some under names that are known, and copies them to an accelerator, be it
     by functions of files that it imports."""
-    return batch_texts.copies_batches(source.text, lambda: _helpers(source, model), drawn)
+    return batch_texts.copies_batches(source.text, lambda wide: _helpers(source, model, wide=wide), drawn)
 
 
 def copies_batches_of(source: Source, model: Model, *names: str) -> bool:
     """Whether a file draws batches from what has one of these names, and copies them to an accelerator."""
-    return batch_texts.copies_batches_of(source.text, lambda: _helpers(source, model), names)
+    return batch_texts.copies_batches_of(source.text, lambda wide: _helpers(source, model, wide=wide), names)
 
 
-def _helpers(source: Source, model: Model) -> list[str]:
-    return [source.text, *(each.text for each in model.imported_by(source))]
+def _helpers(source: Source, model: Model, *, wide: bool) -> list[str]:
+    sources = model.files_beside() if wide else (source, *model.imported_by(source))
+    return [each.text for each in sources]
 
 
 def are_moved_elsewhere(model: Model) -> bool:
@@ -60,7 +61,12 @@ def are_moved_in_sight(model: Model) -> bool:
     return model.once(are_moved_elsewhere) or any(copies_batches(source, model) for source in model.neighbours())
 
 
-def is_taken_by_name(loader: Loader) -> bool:
+def is_taken_elsewhere(loader: Loader) -> bool:
+    """Whether other files draw from a loader, by its name or through an object that keeps it, and copy the batches."""
+    return _is_taken_by_name(loader) or _is_yielded_to_others(loader)
+
+
+def _is_taken_by_name(loader: Loader) -> bool:
     """Whether another file takes a loader from the top level of this one, and copies the batches that it draws from it,
     or hands it to functions where batches are copied."""
     model, name = loader.model, _name_at_top(loader)
@@ -73,6 +79,26 @@ def is_taken_by_name(loader: Loader) -> bool:
             return True
         together = (source, *model.imported_by(source))
         if batch_texts.hands_on(source.text, names) and any(copies_batches(each, model) for each in together):
+            return True
+    return False
+
+
+def _is_yielded_to_others(loader: Loader) -> bool:
+    """Whether an object draws from the loader that it keeps where others iterate over it, and they copy what they get,
+    be the object one that a function of this file makes."""
+    model, cls = loader.model, loader.site.function.cls
+    method = cls.methods.get("__iter__") if cls is not None else None
+    if cls is None or method is None or not method.yields:
+        return False
+    if not any(loop.iterates.origins & loader.built for loop in method.loops):
+        return False
+    made = {function.name for function in model.functions if any(call.targets_class is cls for call in function.calls)}
+    for source in model.companions():
+        taken = model.names_taken(os.path.abspath(source.path)).items()
+        makers = "|".join(re.escape(there) for there, here in taken if here == cls.name or here in made)
+        assigned = rf"^[ \t]*(\w[\w.]*)[ \t]*=[ \t]*(?:{makers})\("
+        names = sorted(set(re.findall(assigned, source.text, re.MULTILINE))) if makers else []
+        if names and copies_batches_of(source, model, *names):
             return True
     return False
 
