@@ -513,3 +513,55 @@ def test_an_object_yields_what_it_draws(tmp_path: Path, yielded: str, base: str,
     if moved:
         files["models/plain.py"] = MODEL.format(moved)
     assert len(found(tmp_path, "data.py", files)) == count
+
+
+# -- a class of loaders for others
+
+BASE = """\
+from torch.utils.data import DataLoader
+
+
+class BaseLoader(DataLoader):
+    def __init__(self, dataset, batch_size, {taken}num_workers):
+        self.options = {{"dataset": dataset, "batch_size": batch_size, "num_workers": num_workers}}
+        super().__init__({given}**self.options)
+"""
+HEIR = """\
+from base import BaseLoader
+from samples import Waves
+
+
+class WaveLoader(BaseLoader):
+    def __init__(self, paths):
+        super().__init__(Waves(paths), 2, 2)
+"""
+BY_NAME = """\
+import loaders
+from trainer import Trainer
+
+Trainer(getattr(loaders, "WaveLoader")(["a.npy"]), "cuda").fit()
+"""
+FITTING = """\
+class Trainer:
+    def __init__(self, loader, device):
+        self.loader, self.device = loader, device
+
+    def fit(self):
+        for x, y in self.loader:
+            x = x.{}
+"""
+
+
+@pytest.mark.parametrize(
+    ("taken", "given", "moved", "count"),
+    [
+        pytest.param("", "", "to(self.device)", 1, id="copied"),
+        pytest.param("", "pin_memory=True, ", "to(self.device)", 0, id="pinned"),
+        pytest.param("pin_memory, ", "pin_memory=pin_memory, ", "to(self.device)", 0, id="others say"),
+        pytest.param("", "", "float()", 0, id="stays on the host"),
+    ],
+)
+def test_a_class_whose_objects_others_make(tmp_path: Path, taken: str, given: str, moved: str, count: int) -> None:
+    base = BASE.format(taken=taken, given=given)
+    files = {"base.py": base, "loaders.py": HEIR, "trainer.py": FITTING.format(moved), "main.py": BY_NAME}
+    assert found(tmp_path, "base.py", files) == [f"super().__init__({given}**self.options)"] * count

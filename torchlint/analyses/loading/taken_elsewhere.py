@@ -62,8 +62,9 @@ def are_moved_in_sight(model: Model) -> bool:
 
 
 def is_taken_elsewhere(loader: Loader) -> bool:
-    """Whether other files draw from a loader, by its name or through an object that keeps it, and copy the batches."""
-    return _is_taken_by_name(loader) or _is_yielded_to_others(loader)
+    """Whether other files draw from a loader, by its name, through an object that keeps it, or as one of its class, and
+    copy the batches."""
+    return _is_taken_by_name(loader) or _is_yielded_to_others(loader) or _is_made_by_others(loader)
 
 
 def _is_taken_by_name(loader: Loader) -> bool:
@@ -101,6 +102,17 @@ def _is_yielded_to_others(loader: Loader) -> bool:
         if names and copies_batches_of(source, model, *names):
             return True
     return False
+
+
+def _is_made_by_others(loader: Loader) -> bool:
+    """Whether the loader is `super().__init__()` of a class of which only other files make objects, and batches are
+    copied where these are at hand."""
+    model, cls = loader.model, loader.site.function.cls
+    if loader.built or cls is None:
+        return False
+    users = model.users()
+    near = {source.path: source for user in users for source in (user, *model.imported_by(user))}
+    return any(copies_batches(near[path], model) for path in sorted(near))
 
 
 def _name_at_top(loader: Loader) -> str | None:
