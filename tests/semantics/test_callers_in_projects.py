@@ -10,7 +10,7 @@ import pytest
 from tests.semantics.projects import model_of, value_of, write
 from torchlint.semantics.entities import Role
 from torchlint.semantics.project import Project
-from torchlint.semantics.values import Kind
+from torchlint.semantics.values import Grad, Kind
 from torchlint.source import Source
 
 TRAINER = """
@@ -232,3 +232,29 @@ def test_what_a_function_returns_does_not_hang_on_which_file_asks_first(tmp_path
         models = {name: project.model_to_lint(Source.read(tmp_path / f"{name}.py")) for name in order}
         found.append([value_of(models[name], "out") for name in names])
     assert [[value.kind for value in values] for values in found] == [[Kind.UNKNOWN, Kind.TENSOR]] * 2
+
+
+PAIR_LOSS = """
+    from torch import nn
+
+    class PairLoss(nn.Module):
+        def forward(self, x, other):
+            return self.compare(x, other)
+"""
+USED_LOSS = """
+    import torch
+    from losses import PairLoss
+
+    def step(loader, optimizer):
+        net = torch.nn.Linear(3, 3)
+        criterion = PairLoss()
+        for x in loader:
+            loss = criterion(torch.ones(3), {given})
+            optimizer.zero_grad()
+"""
+
+
+@pytest.mark.parametrize(("given", "graph"), [("net", Grad.CARRIES), ("torch.ones(3)", Grad.DETACHED)])
+def test_a_loss_that_is_given_the_network_may_run_it(tmp_path: Path, given: str, graph: Grad) -> None:
+    write(tmp_path, {"losses.py": PAIR_LOSS, "main.py": USED_LOSS.format(given=given)})
+    assert value_of(model_of(tmp_path, "main.py"), "loss").grad is graph

@@ -124,3 +124,18 @@ def test_places_and_arrays_have_no_graph(made: str, grad: Grad) -> None:
 def test_sizes_and_dimensions_bring_no_graph(made: str, graph: Grad) -> None:
     model = model_of(f"import torch\ndef f(options):\n    x = torch.zeros(4, 2)\n    y = {made}\n    return y\n")
     assert value_of(model, "y", "f").grad is graph
+
+
+@pytest.mark.parametrize(
+    ("body", "graph"),
+    [
+        ("loss = torch.ones(3).mean()\n    loss.backward()", Grad.CARRIES),
+        ("loss = torch.ones(3).mean()\n    loss.item()", Grad.DETACHED),
+        ("loss = torch.ones(1)\n    if x:\n        loss = f(x)\n    loss.backward()", Grad.CARRIES),
+        ("with torch.no_grad():\n        loss = torch.ones(3).mean()\n    loss.backward()", Grad.DETACHED),
+    ],
+    ids=["goes backward", "does not", "perhaps something else", "made without gradients"],
+)
+def test_what_goes_backward_has_a_graph_whatever_is_known_of_it(body: str, graph: Grad) -> None:
+    model = model_of(f"import torch\nfrom m import f\n\ndef run(x):\n    {body}\n    read = loss\n")
+    assert value_of(model, "read", "run").grad is graph

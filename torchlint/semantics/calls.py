@@ -442,7 +442,7 @@ class Calls(MethodCalls):
         inputs = [*given.all()]
         if words.makes_pipeline(ref):
             return UNKNOWN
-        is_loss = words.is_loss_module(ref)
+        is_loss = words.is_loss_module(ref) and all(value.kind is not Kind.MODULE for value in inputs)  # it may run it
         if is_loss and returned.is_container:
             return transfer.detached(returned) if self.grad is False else returned
         first = inputs[0] if inputs else UNKNOWN

@@ -345,9 +345,14 @@ class Expressions(Lookup, ABC):
 
     def write(self, binding: Binding, value: Value, target: cst.CSTNode | None = None) -> None:
         if target is None or not self._is_spent(binding, value, target):
-            value = self.refined(binding, value)
+            value = self.refined(binding, value.but(grad=Grad.UNKNOWN) if self._goes_back(binding, value) else value)
         self.env[binding] = value
         self.noted.note_binding(binding, value)
+
+    def _goes_back(self, binding: Binding, value: Value) -> bool:
+        """Whether a tensor without a graph, as it seems, is all that its variable holds, and runs backward."""
+        is_all = "backward" in binding.methods and len(binding.writes) == 1 and self.grad is not False
+        return is_all and value.kind is Kind.TENSOR and value.grad is Grad.DETACHED
 
     def assign(self, target: cst.CSTNode, value: Value) -> None:
         """Bind `value` to an assignment target of any shape."""

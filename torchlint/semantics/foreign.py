@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator, Mapping, Sequence, Set
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -23,6 +23,7 @@ from torchlint.semantics.entities import Call, Class, Function, Role
 from torchlint.semantics.handed import handed_back, made_elsewhere
 from torchlint.semantics.handed_objects import calls_on_handed
 from torchlint.semantics.heirs import calls_of_heirs, heirs_in
+from torchlint.semantics.nearby import MOST_IMPORTERS, Nearby
 from torchlint.semantics.transfer import Arguments
 from torchlint.semantics.values import UNKNOWN, Kind, Value
 from torchlint.semantics.worth_asking import is_worth_asking
@@ -33,18 +34,15 @@ if TYPE_CHECKING:
     from torchlint.semantics.regions import Switch
     from torchlint.source import Source
 
-_MOST_IMPORTERS = 6
-_MOST_USERS = 40
-_MOST_FILES = 400
 _DEPTH = 5
 # Words of files in which something trains, evaluates, loads or is timed: in others, the values of imports change no
 # finding.
 _TELLING = re.compile(
-    r"\b(backward|zero_grad|DataLoader|set_epoch|no_grad|inference_mode|time\.time|perf_counter)\b|\.(eval|step|item)\(\)"
+    r"\b(backward|zero_grad|set_epoch|no_grad|inference_mode|time\.time|perf_counter)\b|DataLoader\b"
+    r"|\.(eval|step|item)\(\)"
 )
 # Words of files whose functions copy what they are given to the host, or work there unless they are told otherwise.
 _COPYING = re.compile(r"\.cpu\(\)|(\.to\(|=\s*)(torch\.device\()?[\"']cpu\b")
-_DEFINITION = re.compile(r"def (\w+)\(")
 
 Origins: TypeAlias = frozenset[cst.CSTNode]
 
@@ -80,6 +78,7 @@ class Imports:
         self.file = os.path.abspath(source.path)
         self.path = Path(project.path_below_root(self.file))
         self.own_name = project.module_name(self.file)
+        self.nearby = Nearby(project, self.file)
         self._deep = deep and _TELLING.search(source.text) is not None
         self._asks_callers = self._deep or (deep and _COPYING.search(source.text) is not None)
         self._values: dict[str, Value | None] = {}
@@ -276,79 +275,6 @@ class Imports:
             self._beside[file] = self.project.model(file)
         return self._beside[file]
 
-    def neighbours(self) -> Iterator[Source]:
-        """The files that this one imports something of, those that import this one, and those that import these."""
-        contents = self.project.outline(self.file)
-        imported = [item.imported for item in contents.names.values() if item.kind == "import"]
-        places = [self.project.resolve(self.file, dotted) for dotted in (*imported, *contents.stars)]
-        importers = self._importing(self.file)
-        files = {place.file for place in places if place is not None} | importers
-        for file in sorted(files.union(*map(self._importing, importers)) - {self.file}):
-            source = self.project.source(file)
-            if source is not None:
-                yield source
-
-    def files_beside(self) -> Iterator[Source]:
-        """All other files of the project; where there are too many, those of the widest folder around that has fewer:
-        what is developed in one repository need not be one program."""
-        for file in self._near:
-            source = self.project.source(file)
-            if source is not None:
-                yield source
-
-    @cached_property
-    def _near(self) -> Sequence[str]:
-        files = self.project.files_beside(self.file)
-        near: Sequence[str] = files if len(files) <= _MOST_FILES else ()
-        for folder in Path(self.file).parents if not near else ():
-            inside = [file for file in files if file.startswith(f"{folder}{os.sep}")]
-            if len(inside) > _MOST_FILES:
-                break
-            near = inside
-        return near
-
-    def classes_beside(self, methods: Set[str]) -> Iterator[tuple[Source, str]]:
-        """The classes at the top level of those files that define these methods, by their outlines alone."""
-        for source in self.files_beside():
-            if methods <= self.project.once(source, _functions_named):
-                for name in self.project.classes_with(os.path.abspath(source.path), methods):
-                    yield source, name
-
-    def companions(self) -> Iterator[Source]:
-        """The files that import this one, and what they import beside it: to those they can hand what it makes."""
-        importers = self._importing(self.file)
-        files = importers.union(*map(self._imported, importers)) if len(importers) <= _MOST_IMPORTERS else importers
-        for file in sorted(files - {self.file}):
-            source = self.project.source(file)
-            if source is not None:
-                yield source
-
-    def _imported(self, file: str) -> set[str]:
-        """The files that a file imports something of."""
-        contents = self.project.outline(file)
-        names = [item.imported for item in contents.names.values() if item.kind == "import"]
-        places = (self.project.resolve(file, dotted) for dotted in (*names, *contents.stars))
-        return {place.file for place in places if place is not None}
-
-    @cached_property
-    def users(self) -> tuple[Source, ...]:
-        """The files that import this one, those that import these, and so on, as far as there are not too many."""
-        found = [self.file]
-        for file in found:  # it grows while the loop runs
-            if len(found) > _MOST_USERS:
-                break
-            found.extend(sorted(self._importing(file).difference(found)))
-        sources = map(self.project.source, found[1:])
-        return tuple(source for source in sources if source is not None)
-
-    def _importing(self, file: str) -> set[str]:
-        """Files whose import lines name a file, or a function or class that is defined in it."""
-        defined = [
-            name for name, item in self.project.outline(file).names.items() if item.kind in ("function", "class")
-        ]
-        stem = self.project.module_name(file).rpartition(".")[2]
-        return set(self.project.files_importing(file, frozenset([stem, *defined])))
-
     # -- who calls functions of this file ----------------------------------------------------------------------------
 
     def callers(self, function: Function) -> list[ForeignCall]:
@@ -401,12 +327,13 @@ class Imports:
 
     def _importers_naming(self, *words: str) -> Iterator[tuple[str, Model]]:
         """A few files that import this one and name one of the words: those in which something trains before others."""
-        sources = {file: self.project.source(file) for file in sorted(self._importing(self.file))}
+        sources = {file: self.project.source(file) for file in self.nearby.importing(self.file)}
         texts = {file: source.text for file, source in sources.items() if source is not None}
-        naming = [file for file, text in texts.items() if any(word in text for word in words)]
-        if len(naming) > _MOST_IMPORTERS:
+        named = {file for file, text in texts.items() if any(word in text for word in words)}
+        naming = sorted(self.nearby.if_few(named))
+        if len(naming) > MOST_IMPORTERS:
             naming.sort(key=lambda file: "backward(" not in texts[file])
-        found = ((file, self._importer(file)) for file in naming[:_MOST_IMPORTERS])
+        found = ((file, self._importer(file)) for file in naming[:MOST_IMPORTERS])
         yield from ((file, model) for file, model in found if model is not None)
 
     def _importer(self, file: str) -> Model | None:
@@ -426,11 +353,11 @@ class Imports:
         names = {function.cls.name if function.cls is not None else function.name for function in self._asked}
         stem = self.project.module_name(self.file).rpartition(".")[2]
         files = self.project.files_importing(self.file, frozenset(names | {stem}))
-        return tuple(file for file in files if self._is_named_in(file, names))
+        return tuple(sorted(self.nearby.if_few({file for file in files if self._is_named_in(file, names)})))
 
     @cached_property
     def _calls_by_name(self) -> dict[str, list[ForeignCall]]:
-        if len(self._importers) > _MOST_IMPORTERS:
+        if len(self._importers) > MOST_IMPORTERS:
             return {}
         found: dict[str, list[ForeignCall]] = {}
         for file in self._importers:
@@ -474,11 +401,6 @@ class Imports:
         value = model.value(node)
         made = made_elsewhere(model, node, self.file) if value.kind is Kind.UNKNOWN else None
         return self._exported(made[1], made[0]) if made is not None else self._exported(value, model)
-
-
-def _functions_named(source: Source) -> frozenset[str]:
-    """The names of what a file defines, at its top level or within something else."""
-    return frozenset(_DEFINITION.findall(source.text))
 
 
 def _origins(value: Value, depth: int = 0) -> Iterator[cst.CSTNode]:

@@ -158,9 +158,7 @@ class Model:
         variables = self._scopes.functions[0].scope.bindings.values()
         imported = [write.imported for binding in variables for write in binding.writes if write.imported is not None]
         found = frameworks.packages(imported, (call.callee for call in self._scopes.calls), words.FRAMEWORKS)
-        if "Trainer" not in self.source.text:
-            found.discard("transformers")
-        return frozenset(found)
+        return frozenset(found if "Trainer" in self.source.text else found - {"transformers"})
 
     @cached_property
     def uses_accelerator(self) -> bool:
@@ -201,23 +199,27 @@ class Model:
 
     def neighbours(self) -> Iterator[Source]:
         """The files of the project that this one imports, and those from which something of it can be reached."""
-        if self._imports is not None:
-            yield from self._imports.neighbours()
+        return self._imports.nearby.neighbours() if self._imports is not None else iter(())
 
     def companions(self) -> Iterator[Source]:
         """The files of the project that import this one, and those that they import, too."""
-        if self._imports is not None:
-            yield from self._imports.companions()
+        return self._imports.nearby.companions() if self._imports is not None else iter(())
+
+    def imported_by(self, source: Source) -> Iterator[Source]:
+        """The files of the project that another file imports something of, be it through a package."""
+        return self._imports.nearby.imported_by(source) if self._imports is not None else iter(())
+
+    def names_taken(self, file: str) -> dict[str, str]:
+        """The names that stand in another file for something of this one, with the names that they have here."""
+        return self._imports.nearby.names_of_this(file) if self._imports is not None else {}
 
     def files_beside(self) -> Iterator[Source]:
         """All other files of the project; where there are too many, those near by."""
-        if self._imports is not None:
-            yield from self._imports.files_beside()
+        return self._imports.nearby.files_beside() if self._imports is not None else iter(())
 
     def classes_beside(self, methods: Set[str]) -> Iterator[tuple[Source, str]]:
         """The classes at the top level of those files that define these methods themselves."""
-        if self._imports is not None:
-            yield from self._imports.classes_beside(methods)
+        return self._imports.nearby.classes_beside(methods) if self._imports is not None else iter(())
 
     def is_module_class(self, source: Source, name: str) -> bool:
         """Whether a class at the top level of another file is an nn.Module, by its bases in whatever files they are."""
@@ -230,7 +232,7 @@ class Model:
 
     def users(self) -> tuple[Source, ...]:
         """The files of the project from which this one can be reached, however far they are."""
-        return self._imports.users if self._imports is not None else ()
+        return self._imports.nearby.users if self._imports is not None else ()
 
     def once_of(self, source: Source, compute: Callable[[Source], _Found]) -> _Found:
         """What a function says of the text of another file, asked once in a run."""

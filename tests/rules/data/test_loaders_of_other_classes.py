@@ -100,7 +100,7 @@ SUBCLASSES = [
     pytest.param("images, size, **more", "images, size, **more", DRAWN, [MADE], id="hands the first two on by name"),
     pytest.param("*args, **kwargs", "*args, pin_memory=True, **kwargs", DRAWN, [], id="pins by itself"),
     pytest.param("*args, **kwargs", "*args, **options(kwargs)", DRAWN, [], id="changes the options"),
-    pytest.param("size, images, **more", "images, size, **more", DRAWN, [], id="turns the arguments around"),
+    pytest.param("size, images, **more", "images, size, **more", DRAWN, [MADE], id="turns the first two around"),
     pytest.param("*args, **kwargs", "*args, **kwargs", "yield cut(next(self.iterator))", [], id="yields others"),
 ]
 

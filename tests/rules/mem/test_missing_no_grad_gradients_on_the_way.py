@@ -177,7 +177,7 @@ def test_a_network_that_needs_more_than_it_is_given_is_not_the_one(tmp_path: Pat
 def test_of_a_repository_of_many_files_those_near_by_are_looked_at(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, folder: str, count: int
 ) -> None:
-    monkeypatch.setattr("torchlint.semantics.foreign._MOST_FILES", 3)
+    monkeypatch.setattr("torchlint.semantics.nearby._MOST_FILES", 3)
     for at in range(4):
         (tmp_path / f"part_{at}.py").write_text("import torch\n")
     for name in ("fields", "other"):

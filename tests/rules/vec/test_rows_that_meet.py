@@ -176,3 +176,42 @@ def test_how_much_a_mask_picks_is_no_answer_that_is_read_back(test: str, count: 
             return torch.stack(found).mean()
     """
     assert found(code) == count
+
+
+CLIPPED = """
+import torch
+
+def clip(boxes, limits, count):
+    for i in range({count}):
+        {body}
+    return boxes
+"""
+
+
+@pytest.mark.parametrize(
+    ("count", "body", "expected"),
+    [
+        ("count", "boxes[i, :, 0::4].clamp_(0, limits[i, 1] - 1)", 1),
+        ("boxes.size(0)", "boxes[i, :, 0::4].clamp_(0, limits[i, 1] - 1)", 1),
+        ("count", "w = limits[i, 1]\n        boxes[i, :, 0::4].clamp_(0, w - 1)", 1),
+        ("count", "boxes[i, :, 0].mul_(limits[i, 0])", 1),
+        ("count", "boxes[i].clamp_(0, limits[i, 1])", 0),
+        ("boxes.size(0)", "boxes[i, :, 0].mul_(limits[i])", 0),
+        ("boxes.size(0)", "boxes[i, :, 0].mul_(scale(limits[i, 0]))", 0),
+        ("count", "boxes[i, :, 0].update_(limits[i, 0])", 0),
+        ("1, boxes.size(0)", "boxes[i, :, 0].add_(boxes[i - 1, 0, 0])", 0),
+    ],
+    ids=[
+        "within bounds of their own",
+        "as many as the tensor says",
+        "under a name",
+        "times a number each",
+        "what may be a list of tensors",
+        "by what may be a list",
+        "by what a function makes",
+        "no method of tensors",
+        "by the row before",
+    ],
+)
+def test_rows_that_change_by_what_belongs_to_them(count: str, body: str, expected: int) -> None:
+    assert found(CLIPPED.format(count=count, body=body)) == expected

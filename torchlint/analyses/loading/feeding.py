@@ -15,12 +15,12 @@ from torchlint.analyses.devices.moves import (
     moves_to_accelerator,
 )
 from torchlint.analyses.lifetime import root
-from torchlint.analyses.loading.loaders import (
-    CLASSES,
-    Loader,
+from torchlint.analyses.loading.loaders import CLASSES, Loader
+from torchlint.analyses.loading.taken_elsewhere import (
     are_moved_elsewhere,
     copies_batches,
     copies_batches_of,
+    is_taken_elsewhere,
 )
 from torchlint.analyses.loops.first_iteration import ends_at_once
 from torchlint.analyses.loops.steps import runs_few_times
@@ -56,7 +56,7 @@ def reach(loader: Loader) -> Confidence | None:
         return None if _may_hold_device_tensors(loader) else Confidence.LIKELY
     if (_is_returned(loader) or _is_kept_for_others(loader)) and _are_copied_by_others(loader.model):
         return None if _is_dropped(loader) else Confidence.LIKELY
-    return None
+    return Confidence.LIKELY if is_taken_elsewhere(loader) else None
 
 
 def _may_hold_device_tensors(loader: Loader) -> bool:
@@ -84,7 +84,7 @@ def _are_copied_by_others(model: Model) -> bool:
 def _copies_given_batches(model: Model) -> bool:
     """Whether the file copies batches, and other files give its functions something to draw from."""
     entered = (loop for loop in model.loops if loop.function.foreign_callers and _draws_from_parameter(loop, model))
-    return copies_batches(model.source.text) and any(entered)
+    return copies_batches(model.source, model) and any(entered)
 
 
 def _draws_from_parameter(loop: Loop, model: Model) -> bool:
@@ -199,6 +199,8 @@ def _draws(loop: Loop, loader: Loader) -> bool:
 
 def _holds(value: Value, loader: Loader) -> bool:
     parts = [*(value.items or ()), *(part for _, part in value.known_fields)]
+    if value.element is not None and value.is_(Kind.LIST, Kind.DICT):
+        parts.append(value.element)
     return _is_loader(value, loader) or any(_holds(part, loader) for part in parts)
 
 
@@ -331,7 +333,7 @@ def _is_copied_elsewhere(call: Call, model: Model) -> bool:
     return (
         any(moves_of_unknown_origin(function.calls, home))
         or any(_copies_one_of(given, inner, home) for inner in function.calls)
-        or copies_batches(home.source.text)
+        or copies_batches(home.source, model)
     )
 
 
@@ -349,7 +351,7 @@ def _is_copied_by_heirs(call: Call, model: Model) -> bool:
     heirs = re.compile(rf"^class \w+\(.*\b{cls.name}\b", re.MULTILINE)
     taken = re.compile(rf"^[ \t]+def {call.method}\(\s*self\s*,\s*(\w+)", re.MULTILINE)
     return any(
-        copies_batches(source.text, drawn={match[1] for match in taken.finditer(source.text)})
+        copies_batches(source, model, drawn={match[1] for match in taken.finditer(source.text)})
         for source in model.users()
         if heirs.search(source.text) and taken.search(source.text)
     )
@@ -366,7 +368,7 @@ def _is_drawn_beside(call: Call, loader: Loader) -> bool:
     parameters = filter(None, (parameter_of_function(call, init, arg) for arg in given))
     names = {name for parameter in parameters for read in parameter.reads for name in _kept_under(read, home)}
     return any(
-        copies_batches_of(source.text, name)
+        copies_batches_of(source, home, name)
         for source in home.files_beside()
         for name in names
         if f".{name}" in source.text

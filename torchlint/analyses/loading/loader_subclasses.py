@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
+from torchlint.semantics.tree import walk
+
 if TYPE_CHECKING:
     from torchlint.semantics.entities import Call, Class, Function
 
@@ -29,6 +31,20 @@ def hands_arguments_on(call: Call) -> bool:
     taken.append(("**", params.star_kwarg.name.value))
     given = [(arg.star, arg.value) for arg in call.arguments if arg.keyword is None]
     return taken == [(star, value.value if isinstance(value, cst.Name) else None) for star, value in given]
+
+
+def takes_for_itself(call: Call) -> frozenset[str] | None:
+    """The names of what the constructor around `super().__init__` does not hand on, if it hands on all else that it is
+    given by keyword, as `**options`, and does nothing else with that."""
+    if not isinstance(call.function.node, cst.FunctionDef):
+        return None
+    params = call.function.node.params
+    rest = params.star_kwarg.name.value if params.star_kwarg is not None else None
+    handed = [arg.value for arg in call.arguments if arg.star == "**"]
+    uses = [node for node in walk(call.function.node.body) if isinstance(node, cst.Name) and node.value == rest]
+    if rest is None or isinstance(params.star_arg, cst.Param) or not handed or handed != uses:
+        return None
+    return frozenset(param.name.value for param in (*params.params, *params.kwonly_params))
 
 
 def yields_batches(cls: Class) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Set
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -11,6 +11,7 @@ import libcst as cst
 
 from torchlint.analyses.devices.host_branch import is_for_host
 from torchlint.analyses.devices.moves import Move, moves, moves_to_accelerator
+from torchlint.analyses.loading.batch_texts import DEFAULT_CHANGED, sets_options
 from torchlint.analyses.loading.counted_epochs import counts_epochs
 from torchlint.analyses.loading.datasets import (
     Memory,
@@ -20,7 +21,14 @@ from torchlint.analyses.loading.datasets import (
     returns_tensors,
 )
 from torchlint.analyses.loading.listed_samples import listed_samples
-from torchlint.analyses.loading.loader_subclasses import constructor, hands_arguments_on, keeps_iterator, yields_batches
+from torchlint.analyses.loading.loader_subclasses import (
+    constructor,
+    hands_arguments_on,
+    keeps_iterator,
+    takes_for_itself,
+    yields_batches,
+)
+from torchlint.analyses.loading.taken_elsewhere import are_moved_in_sight, is_taken_elsewhere
 from torchlint.analyses.loading.text_encoding import encodes_text
 from torchlint.analyses.once import once, once_for_each
 from torchlint.semantics.entities import Argument, ArgumentState
@@ -30,7 +38,6 @@ from torchlint.semantics.values import Kind
 if TYPE_CHECKING:
     from torchlint.semantics.entities import Call, Class, Function, Loop
     from torchlint.semantics.model import Model
-    from torchlint.source import Source
 
 _TORCH = {"dataset": 0, "batch_size": 1, "num_workers": 5, "collate_fn": 6, "pin_memory": 7}
 _GRAPHS = {"dataset": 0, "data": 0}
@@ -48,35 +55,8 @@ CLASSES: dict[str, dict[str, int]] = {
 _TENSORS = "torch.utils.data.TensorDataset"
 # An option may also be set, or the place of every new tensor changed, where no argument shows it.
 _WORKERS_IN_COMMENT = re.compile(r"#.*\bnum_workers\b")
-_OPTION_SET = re.compile(r"(?<![\w.])([\w.]+)\.(pin_memory|num_workers)\s*=(?!=|\s*0\b)")
 # Nothing is copied to them from pinned memory, and what else they want of a loader is not known here.
 _OTHER_DEVICES = re.compile(r"\btorch_xla\b|\bmps\b")
-_SUBCLASS = re.compile(r"^[ \t]*class \w+\(.*Loader", re.MULTILINE)
-_DEFAULT_CHANGED = re.compile(r"set_default_(device|tensor_type)\s*\(")
-# What a file that is not modelled here takes out of something, one after the other, and what it copies to a device.
-# Each begins where a name can, so that a line of a million characters takes no longer than many short ones.
-_DRAWN = re.compile(
-    r"\bfor\s+((?:[\w,()*]+\s+){1,20}?)in\s+(?:\w+\(\s*)*[\w.]*(?:[lL]oader|_dl|_iter)"
-    r"|^[ \t]*(\w+(?: *, *\w+)*(?: *,)?)\s*=\s*next\(",
-    re.MULTILINE,
-)
-# `bar = tqdm(train_loader, ncols=80) if is_main else train_loader`, and a loop over it.
-_SHOWN = re.compile(
-    r"^[ \t]*(\w+)[ \t]*=[ \t]*(?:(?!next\b|len\b)[\w.]+\(){1,3}[\w.]*(?:[lL]oader|_dl)\b",
-    re.MULTILINE,
-)
-_DRAWN_FROM = r"\bfor\s+((?:[\w,()*]+\s+){{1,20}}?)in\s+(?:\w+\(\s*)*(?:{})\b\s*[):,]"
-_UNPACKED = re.compile(
-    r"^[ \t]*(\w+(?:[ \t]*,[ \t]*\w+)+)[ \t]*=[ \t]*(\w+)[ \t]*(?:#.*)?$"
-    r"|\bfor\s+((?:[\w,]+\s+){1,20}?)in\s+(\w+)(?:\.items\(\)|\.values\(\))?\s*[])}:]",
-    re.MULTILINE,
-)
-_NAME = re.compile(r"[a-zA-Z_]\w*")
-_CLASS = re.compile(r"^class\s+(\w+)", re.MULTILINE)
-_COPIED = re.compile(
-    r"\b([a-zA-Z_]\w*)(?:\[[^\[\]\n]*\])?\.(?:cuda\(|to\(\s*[\"']?[\w.]*(?:device|gpu|cuda|rank|\bdev\b))",
-    re.IGNORECASE,
-)
 _INDICES = re.compile(r"(^|(?<!edge)_)(idx|index|indices|ids|nodes|seeds)$", re.IGNORECASE)
 
 
@@ -92,14 +72,25 @@ class Loader:
     moves: list[Move] = field(default_factory=list)
     constructor: Call | None = None  # of a subclass, which hands the arguments of `site` on: it may add keywords
     keeps_iterator: bool = False  # each pass goes on with the iterator of the one before
+    taken: frozenset[str] | None = None  # names of what a subclass takes for itself, if all else it hands on by keyword
 
     def option(self, name: str) -> Argument:
         position = CLASSES[self.class_name].get(name)
+        if self.taken is not None:
+            return self._handed_on(name, position)
         if self.constructor is not None and (added := self.constructor.argument(name)).given:
             return added
         found = [call.argument(name, _shifted(call, position)) for call in self.calls]
         given = [argument for argument in found if not argument.absent]
         return given[0] if given else Argument(ArgumentState.ABSENT)
+
+    def _handed_on(self, name: str, position: int | None) -> Argument:
+        """What a subclass with a constructor of its own gives to the loader, or hands on to it."""
+        made, hidden = self.constructor, Argument(ArgumentState.HIDDEN)
+        added = made.argument(name, position) if made is not None else hidden
+        if added.given:
+            return added if made is not None and made.function.cls in self.model.classes else hidden
+        return hidden if self.taken is None or name in self.taken else self.site.argument(name)
 
     @property
     def is_graphs(self) -> bool:
@@ -217,12 +208,13 @@ def loaders(model: Model) -> list[Loader]:
     """The loaders of a file whose options can be relied upon and whose data is on the host."""
     text = model.source.text
     built = list(_built(model))
-    if not built or _sets_options(text, _settings(model)) or (_OTHER_DEVICES.search(text) and "cuda" not in text):
+    if not built or sets_options(text, _settings(model)) or (_OTHER_DEVICES.search(text) and "cuda" not in text):
         return []
-    if not (model.uses_accelerator or "lightning" in model.frameworks or model.once(_are_moved_in_sight)):
+    is_here = model.uses_accelerator or "lightning" in model.frameworks
+    if not (is_here or model.once(are_moved_in_sight) or any(map(is_taken_elsewhere, built))):
         return []
     found = [loader for loader in built if not _is_out_of_scope(loader)]
-    if _DEFAULT_CHANGED.search(text):
+    if DEFAULT_CHANGED.search(text):
         found = [loader for loader in found if loader.is_pinned and loader.workers != 0]  # only the host is pinned
     by_origin: dict[cst.CSTNode, list[Loader]] = {}
     for loader in found:
@@ -232,32 +224,6 @@ def loaders(model: Model) -> list[Loader]:
         for loader in {id(each): each for origin in move.origins for each in by_origin.get(origin, ())}.values():
             loader.moves.append(move)
     return found
-
-
-def are_moved_elsewhere(model: Model) -> bool:
-    """Whether files that may get a loader from this one draw batches and copy them to an accelerator, or those of
-    classes that derive from theirs."""
-    near = list(model.companions())
-    return any(copies_batches(source.text) for source in (*near, *_deriving(model, near)))
-
-
-def _deriving(model: Model, near: list[Source]) -> Iterator[Source]:
-    """The files with classes that derive from those of files near by which use a function of this one: their methods
-    have what these keep."""
-    names = [function.name for function in model.functions if function.cls is None and function.name.isidentifier()]
-    made = re.compile(rf"\b({'|'.join(names)})\(")
-    bases = {name for source in near if names and made.search(source.text) for name in _CLASS.findall(source.text)}
-    if not bases:
-        return
-    derived = re.compile(
-        r"^class\s+\w+\((?:[\w.]+\s*,\s*)*(?:\w+\.)*(?:" + "|".join(sorted(bases)) + r")\b", re.MULTILINE
-    )
-    yield from (source for source in model.users() if source not in near and derived.search(source.text))
-
-
-def _are_moved_in_sight(model: Model) -> bool:
-    """The same, or files that this one imports do, such as that of a trainer."""
-    return model.once(are_moved_elsewhere) or any(copies_batches(source.text) for source in model.neighbours())
 
 
 def _settings(model: Model) -> frozenset[str]:
@@ -273,42 +239,6 @@ def _settings(model: Model) -> frozenset[str]:
         for owner, value in objects
         if value.kind is Kind.INSTANCE and value.origins and not (value.ref or "Loader").endswith("Loader")
     )
-
-
-def _sets_options(text: str, settings: frozenset[str] = frozenset()) -> bool:
-    """Whether an option is set on what may be a loader: not on what one is given it from, nor on `self` elsewhere."""
-    has_subclass = _SUBCLASS.search(text) is not None
-    return any(
-        re.search(rf"\b{name}\s*=\s*(?:int\()?{re.escape(owner)}\.{name}\b(?!\s*=)", text) is None
-        for owner, name in _OPTION_SET.findall(text)
-        if owner not in settings and (has_subclass or owner != "self")
-    )
-
-
-def copies_batches(text: str, drawn: Set[str] = frozenset()) -> bool:
-    """Whether code draws batches, or has some under names that are known, and copies them to an accelerator."""
-    drawn = drawn | {name for match in _DRAWN.finditer(text) for name in _NAME.findall(match[1] or match[2])}
-    shown = sorted({match[1] for match in _SHOWN.finditer(text)})
-    return _copies(text, drawn | _drawn_from(text, "|".join(shown)) if shown else drawn)
-
-
-def copies_batches_of(text: str, attribute: str) -> bool:
-    """Whether code draws batches from what an object has under a name, and copies them to an accelerator."""
-    return _copies(text, _drawn_from(text, rf"\w[\w.]*\.{attribute}"))
-
-
-def _drawn_from(text: str, iterated: str) -> set[str]:
-    """The names of the loops over something."""
-    return {name for match in re.finditer(_DRAWN_FROM.format(iterated), text) for name in _NAME.findall(match[1])}
-
-
-def _copies(text: str, drawn: Set[str]) -> bool:
-    if not drawn or _sets_options(text) or _DEFAULT_CHANGED.search(text):
-        return False
-    for match in _UNPACKED.finditer(text):
-        if (match[2] or match[4]) in drawn:
-            drawn = drawn | {*_NAME.findall(match[1] or match[3])}
-    return any(match[1] in drawn for match in _COPIED.finditer(text))
 
 
 # -- finding loaders -------------------------------------------------------------------------------------------------
@@ -350,33 +280,31 @@ def _subclass(cls: Class, name: str, model: Model) -> Iterator[Loader]:
     if "__init__" not in cls.methods or (made is not None and hands_arguments_on(made)):
         for call in uses:
             yield Loader(call, name, frozenset([call.node]), (call,), model, [], made, keeps_iterator(cls))
+    elif made is not None and (taken := takes_for_itself(made)) is not None:
+        for call in uses:
+            nodes = frozenset([call.node])
+            yield Loader(call, name, nodes, (call,), model, [], made, keeps_iterator(cls), taken)
     elif made is not None:
         built = frozenset(call.node for call in uses)
         yield Loader(made, name, built, (made,), model, keeps_iterator=keeps_iterator(cls))
 
 
 def _of_foreign_subclasses(model: Model) -> Iterator[Loader]:
-    """Objects of classes of other files, where all options stand in the call."""
+    """Objects of classes of other files that hand on the options in the call, and give none themselves."""
     for call in model.calls:
         if call.value.kind is not Kind.LOADER or call.callee is None or call.callee in CLASSES or call.targets_class:
             continue
         behind = model.class_behind(call.callee)
-        name = _plain_base(behind[1]) if behind is not None else None
-        if behind is not None and name is not None:
-            keeps = keeps_iterator(behind[1])
-            yield Loader(call, name, frozenset([call.node]), (call,), model, keeps_iterator=keeps)
-
-
-def _plain_base(cls: Class) -> str | None:
-    """The loader that a class is made of without a change of its options; None where it makes one."""
-    name = next((base for base in cls.bases if base in CLASSES), None)
-    if name is None or not yields_batches(cls):
-        return None
-    made = constructor(cls)
-    if made is None:
-        return name if "__init__" not in cls.methods else None
-    adds = any(arg.keyword is not None for arg in made.arguments)
-    return name if hands_arguments_on(made) and not adds else None
+        cls = behind[1] if behind is not None else None
+        name = next((base for base in cls.bases if base in CLASSES), None) if cls is not None else None
+        if cls is None or name is None or not yields_batches(cls):
+            continue
+        made, nodes = constructor(cls), frozenset([call.node])
+        if made is None or (hands_arguments_on(made) and not any(arg.keyword for arg in made.arguments)):
+            if made is not None or "__init__" not in cls.methods:
+                yield Loader(call, name, nodes, (call,), model, keeps_iterator=keeps_iterator(cls))
+        elif (taken := takes_for_itself(made)) is not None:
+            yield Loader(call, name, nodes, (call,), model, [], made, keeps_iterator(cls), taken)
 
 
 def _shifted(call: Call, position: int | None) -> int | None:

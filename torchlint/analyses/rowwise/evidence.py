@@ -161,7 +161,7 @@ class _Use:
         if not isinstance(call, cst.Call) or call.func is not node:
             shaped = name in _ARRAY_ATTRIBUTES and self._whole
             return Evidence.ARRAY if shaped else Evidence.NONE, node if name in _DERIVED_ATTRIBUTES else None
-        if name in _TENSOR_ONLY:
+        if name in _TENSOR_ONLY or (name.endswith("_") and is_tensor_method(name)):
             return Evidence.TENSOR if self._whole else Evidence.TORCH, None
         return Evidence.NONE, call if is_tensor_method(name) else None
 

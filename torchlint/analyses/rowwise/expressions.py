@@ -30,6 +30,7 @@ from torchlint.analyses.rowwise.names import (
 )
 from torchlint.analyses.rowwise.nature import (
     Nature,
+    changes_elements,
     draws_numbers,
     fills_with_draws,
     is_comparing,
@@ -492,6 +493,8 @@ class Expressions:
 
 
 def _inputs(name: str, operands: list[Seen]) -> Seen:
+    if changes_elements(name):
+        return matched(*operands, scaled=True)
     if name != "arithmetic" and name not in _OPERATORS.values() and not is_comparing(name):
         return together(*operands)
     return matched(*operands, scaled=name.rpartition(".")[2] in _SCALING)

@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 import libcst as cst
 
+from torchlint.analyses.rowwise.nature import changes_elements
 from torchlint.semantics.dataflow import text
 from torchlint.semantics.tree import bound_names, prefixes, walk, without_subscripts
 
@@ -195,6 +196,8 @@ class _Collector:
         elif isinstance(node, cst.Call) and isinstance(node.func, cst.Attribute):
             if node.func.attr.value in _COLLECTING or _marks(node):
                 self._excuse(node.func.value)
+            elif isinstance(node.func.value, cst.Subscript) and changes_elements(node.func.attr.value):
+                self._target(node.func.value)
         elif isinstance(node, cst.Attribute) and node.attr.value in _METADATA:
             self._excuse(node.value)
 

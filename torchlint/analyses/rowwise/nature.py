@@ -17,6 +17,9 @@ if TYPE_CHECKING:
     from torchlint.semantics.entities import Call, Function
 
 
+_CHANGES_ELEMENTS = frozenset(f"{name}_" for name in "clamp clamp_min clamp_max clip add sub mul div".split())
+
+
 class Nature(Enum):
     """What a call does beside computing its result, and what that is."""
 
@@ -312,3 +315,8 @@ def _is_harmless(call: Call, function: Function, depth: int) -> bool:
     if call.callee is None and method and call.target is None and call.foreign is None:
         return is_tensor_method(method) and of_method(method) not in (Nature.OPAQUE, Nature.RANDOM)
     return nature(call, depth) in (Nature.PURE, Nature.SHAPED, Nature.RAGGED, Nature.HOST)
+
+
+def changes_elements(name: str) -> bool:
+    """`.clamp_`: whether a method changes each element of a tensor by what is beside it."""
+    return name.removeprefix(".") in _CHANGES_ELEMENTS
