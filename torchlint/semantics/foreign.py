@@ -21,6 +21,7 @@ from torchlint.files.test_code import is_test_code
 from torchlint.semantics.effects import TRAINING
 from torchlint.semantics.entities import Call, Class, Function, Role
 from torchlint.semantics.handed import handed_back, made_elsewhere
+from torchlint.semantics.handing_on import importers_naming, importers_through_others
 from torchlint.semantics.heirs import calls_of_heirs, class_of_receiver, heirs_in
 from torchlint.semantics.transfer import Arguments
 from torchlint.semantics.values import UNKNOWN, Kind, Value
@@ -383,8 +384,10 @@ class Imports:
         return self._heirs[cls]
 
     def _importers_naming(self, word: str) -> Iterator[tuple[str, Model]]:
-        files = ((file, self.project.source(file)) for file in sorted(self._importing(self.file)))
-        naming = (file for file, source in files if source is not None and word in source.text)
+        importing = sorted(self._importing(self.file))
+        direct = [file for file in importing if (s := self.project.source(file)) is not None and word in s.text]
+        further = importers_through_others(self.project, self.file, {word})
+        naming = chain(direct, (file for file in further if file not in direct))
         found = ((file, self._importer(file)) for file in islice(naming, _MOST_IMPORTERS))
         yield from ((file, model) for file, model in found if model is not None)
 
@@ -402,10 +405,13 @@ class Imports:
 
     @cached_property
     def _importers(self) -> tuple[str, ...]:
+        """Those that get it through others are of no account where there are too many with them."""
         names = {function.cls.name if function.cls is not None else function.name for function in self._asked}
-        stem = self.project.module_name(self.file).rpartition(".")[2]
-        files = self.project.files_importing(self.file, frozenset(names | {stem}))
-        return tuple(file for file in files if self._is_named_in(file, names))
+        direct = importers_naming(self.project, self.file, names)
+        if len(direct) >= _MOST_IMPORTERS:
+            return direct
+        through = tuple(importers_through_others(self.project, self.file, names))
+        return (*direct, *through) if len(direct) + len(through) <= _MOST_IMPORTERS else direct
 
     @cached_property
     def _calls_by_name(self) -> dict[str, list[ForeignCall]]:
@@ -423,10 +429,6 @@ class Imports:
                     for_others = is_test or self.project.is_published(self.file, name.partition(".")[0])
                     found.setdefault(name, []).append(self._foreign_call(call, model, file, makers, for_others))
         return found
-
-    def _is_named_in(self, file: str, names: set[str]) -> bool:
-        source = self.project.source(file)
-        return source is not None and any(name + "(" in source.text for name in names)
 
     def _foreign_call(
         self, call: Call, model: Model, file: str, makers: Mapping[cst.CSTNode, str], for_others: bool
