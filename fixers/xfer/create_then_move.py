@@ -61,7 +61,13 @@ def fix(report: Report, model: Model) -> Fix:
     check_reach(creation, model)
     if _would_leave_a_second_name(creation, model):
         raise NoFixError("a second name for the same tensor would be left of the copy")
-    edits = [*_edits(creation, target, rewriter, model), *twins(creation, target, rewriter, model)]
+    made = _made(creation, target, rewriter, model)
+    beside, places = twins(creation, target, rewriter, model)
+    return replace(made, edits=(*made.edits, *beside), goes_with=(places,))
+
+
+def _made(creation: Creation, target: Target, rewriter: Rewriter, model: Model) -> Fix:
+    edits = _edits(creation, target, rewriter, model)
     why = _WHY[creation.made.agreement]
     if target.is_certain and _is_rounded_once(creation, target, model):
         return Fix(tuple(edits), Applicability.UNSAFE, _WHY_ONCE)
