@@ -31,11 +31,11 @@ from torchlint.semantics.parallel_assignment import assigned_pairs
 from torchlint.semantics.tree import walk
 from torchlint.semantics.values import Grad, Kind
 
-from ._aliases import without_alias
+from ._aliases import without_alias, without_aliases
 from ._counted import comes_of_counts
 from ._data_together import places_beside, reads_alike, reads_beside, together
 from ._gradient_uses import is_plain_gradient, sees_leaves, takes_no_gradient
-from ._variable import unwrap
+from ._variable import bare_together, unwrap
 from ._volatile import stays_volatile, switched_off
 
 if TYPE_CHECKING:
@@ -71,6 +71,7 @@ def fix(report: Report, model: Model) -> Fix:
             made = unwrap(report.facts, model)
             alike = () if _is_volatile_statement(report.node, model) else (model.once(_all_wrappers),)
             whole = without_alias(made, report.facts.call.node, report.facts.data.node, model)
+            whole = without_aliases(made, bare_together(report.facts, model), model) if whole is made else whole
             return replace(whole, goes_with=alike)
     raise NoFixError("what is to run under `torch.no_grad()` is for you to say")
 
@@ -107,6 +108,7 @@ def _read(read: DataRead, model: Model) -> Fix:
         certain = all(other.certain for other in (read, *beside))
         return Fix((gone,), Applicability.SAFE if certain else Applicability.UNSAFE, "The statement does nothing.")
     edits = _bare(read, model) if bare else (Edit(*name, _detached(*name, model)),)
+    edits = (*edits, *_laid_out_under(read.node, edits, rewriter, model))
     if any(other.use is Use.SHARED for other in (read, *beside)):
         return Fix(edits, Applicability.UNSAFE, _SHARED)
     if not all(other.certain for other in (read, *beside)):
@@ -125,6 +127,19 @@ def _bare(read: DataRead, model: Model) -> tuple[Edit, ...]:
         goes_on = model.source.text[last : last + 1] == "." and "#" not in model.source.text[end:dot]
         return (Edit(dot if goes_on else end, last, ""),)  # what goes on keeps the line that it is on
     return Edit(start, start + 1, ""), Edit(end - 1, last, "")
+
+
+def _laid_out_under(node: cst.Attribute, edits: tuple[Edit, ...], rewriter: Rewriter, model: Model) -> list[Edit]:
+    """The further lines of what the next method is given, `x.data.new_ones(a,`, which stand under the first one."""
+    above: cst.CSTNode | None = node
+    while isinstance(method := model.parent(above) if above is not None else None, cst.Attribute):
+        above = model.parent(method)
+        if not isinstance(above, cst.Call) or above.func is not method:
+            break
+        if "\n" in model.source.text[slice(model.span(method)[1], model.span(above)[1])]:
+            shorter = sum(edit.end - edit.start - len(edit.text) for edit in edits)
+            return rewriter.arguments_moved_left(above, shorter)
+    return []
 
 
 def _without_parentheses(read: DataRead, model: Model) -> tuple[int, int] | None:

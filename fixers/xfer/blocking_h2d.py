@@ -177,11 +177,20 @@ def _one_a_line(copy: Copy, rewriter: Rewriter, model: Model) -> list[Edit]:
     statement = model.small_statement(copy.call.node)
     if not isinstance(statement, cst.Assign) or not isinstance(statement.value, cst.Tuple):
         return []
-    elements = [element.value for element in statement.value.elements]
+    elements = [node for element in statement.value.elements for node in (element.value, *_given(element.value))]
     if copy.call.node not in elements:
         return []
     lacking = [
-        node for node in elements if isinstance(node, cst.Call) and not model.call(node).argument("non_blocking").given
+        node
+        for node in elements
+        if isinstance(node, cst.Call)
+        and model.call(node).method in ("to", "cuda")
+        and not model.call(node).argument("non_blocking").given
     ]
     length = len(rewriter.indentation(statement)) + len(model.code(statement)) + len(lacking) * len(f", {_ARGUMENT}")
     return rewriter.assign_apart(statement) or [] if length > model.line_length else []
+
+
+def _given(node: cst.BaseExpression) -> list[cst.BaseExpression]:
+    """`x.cuda()` of `Variable(x.cuda())`"""
+    return [arg.value for arg in node.args] if isinstance(node, cst.Call) else []
