@@ -432,3 +432,17 @@ def test_a_class_of_tensors_that_is_given_a_list_is_told_where_to_make_it_beside
 def test_a_number_is_made_as_the_file_makes_others(beside: str, made: str) -> None:
     code = f"import torch\n\ndef f(x):\n    return torch.tensor(0.0).to(x.device)\n\ndef g(x):\n    return {beside}\n"
     assert f"return {made}, device=x.device)" in fixed(code, "XFER01", unsafe=True)
+
+
+@pytest.mark.parametrize(
+    ("made", "is_fixed"),
+    [
+        ("torch.zeros(n)", True),
+        ("torch.tensor(0).float()", False),  # `torch.zeros(())` in one branch alone
+        ("torch.FloatTensor(n, 2)", False),
+    ],
+)
+def test_another_function_makes_it_in_both_branches_or_in_none(made: str, is_fixed: bool) -> None:
+    code = f"import torch\n\ndef f(parts, n):\n    if n > 3:\n        parts.append({made}.cuda())\n"
+    code += f"    else:\n        parts.append({made})\n"
+    assert ("device=" in fixed(code, "XFER01", unsafe=True)) is is_fixed
