@@ -77,6 +77,8 @@ def _collected(model: Model, growth: Growth) -> Fix:
     are_left_alone = [_is_left_alone(model, growth, part) for part in collected]
     is_safe = begun.made is not None and all(are_left_alone) and makes_new_tensor(model, begun.value)
     applicability = Applicability.SAFE if is_safe else Applicability.UNSAFE
+    if begun.is_in_branch:  # in which a list is begun that could be empty before the loop: for you to put together
+        applicability = Applicability.DISPLAY
     return Fix(tuple(edits), applicability, _SAFE if is_safe else _UNSAFE if begun.made is not None else _BEGUN)
 
 

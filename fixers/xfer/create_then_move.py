@@ -162,7 +162,9 @@ def _edits(creation: Creation, target: Target, rewriter: Rewriter, model: Model)
     casts = _casts_to_host(creation, folded, rewriter, model)
     edits: list[Edit] = []
     for factory in creation.made.factories:
-        names = _Names(factory, tensor_of_both(factory, target, dtype, model), rewriter)
+        is_scripted = factory.callee == "torch.tensor" and "torch.jit" in model.source.text  # without `new_tensor`
+        tensor = tensor_of_both(factory, target, dtype, model) if not is_scripted else None
+        names = _Names(factory, tensor, rewriter)
         if numbers_given(factory, model) is not None:
             is_plain = runs_once(creation.move, model) or model.once(says_where_numbers_go)
             made, arguments = _of_numbers(factory, dtype is not None, is_plain, names, model)

@@ -446,3 +446,10 @@ def test_another_function_makes_it_in_both_branches_or_in_none(made: str, is_fix
     code = f"import torch\n\ndef f(parts, n):\n    if n > 3:\n        parts.append({made}.cuda())\n"
     code += f"    else:\n        parts.append({made})\n"
     assert ("device=" in fixed(code, "XFER01", unsafe=True)) is is_fixed
+
+
+def test_torchscript_has_no_new_tensor() -> None:
+    code = "import torch\n\n@DECORATOR\ndef f(x):\n    return x * torch.tensor([1, 2]).to(x) + x.cuda()\n"
+    assert "x.new_tensor([1, 2])" in fixed(code.replace("DECORATOR", "torch.no_grad()"), "XFER01", unsafe=True)
+    scripted = fixed(code.replace("DECORATOR", "torch.jit.script_if_tracing"), "XFER01", unsafe=True)
+    assert "torch.tensor([1, 2], dtype=x.dtype, device=x.device)" in scripted
