@@ -164,10 +164,11 @@ class _Run:
 
     def _report(self, rules: list[type[Rule]], model: Model) -> Iterator[Finding]:
         """Findings of each rule, with spans and fixes of what it reported. A crash costs the rule's own findings."""
-        from torchlint.fixing.alike import shown_beside_others
+        from torchlint.fixing.all_or_none import shown_where_others_stay
         from torchlint.fixing.copied import shown_where_copied
         from torchlint.semantics.spans import SourceMismatchError
 
+        all_of_them: list[tuple[cst.CSTNode, Finding]] = []
         for rule in rules:
             try:
                 with self._timed(rule.code):
@@ -187,7 +188,8 @@ class _Run:
                 except Exception as error:
                     fixed.append((report.node, finding))
                     yield self._rule_crash(rule, "fixer of", error)
-            yield from shown_beside_others(list(shown_where_copied(fixed, model)), model)
+            all_of_them += shown_where_copied(fixed, model)
+        yield from shown_where_others_stay(all_of_them, model)
 
     def _only_syntax(self) -> list[Finding]:
         try:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import Enum
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 if TYPE_CHECKING:
     from torchlint.source import Source
@@ -54,6 +54,9 @@ class FileEdits:
     edits: tuple[Edit, ...]
 
 
+Places: TypeAlias = tuple[tuple[int, int], ...]  # spans, as offsets: fixes that go with many others share them
+
+
 @dataclass(frozen=True, slots=True)
 class Fix:
     """`edits` are those of the file of the finding, `elsewhere` has those of other files: all are made, or none.
@@ -61,7 +64,8 @@ class Fix:
     `why` says what a fix may change, and is never empty for one that is not safe. Fixes that share an `isolation` key
     are never applied in the same pass. `needs_torch` is the oldest release that can run it, where that is not the one
     that the remedy of the rule needs. What `comes_first` changes what is to be said of other code: it is made in a pass
-    before all others, so that their fixes suit what the code does then.
+    before all others, so that their fixes suit what the code does then. `goes_with` are places in the file of the
+    finding that say the same: where no fix that is made changes one of them, this one is only shown.
     """
 
     edits: tuple[Edit, ...]
@@ -71,6 +75,7 @@ class Fix:
     elsewhere: tuple[FileEdits, ...] = ()
     needs_torch: str = ""
     comes_first: bool = False
+    goes_with: tuple[Places, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

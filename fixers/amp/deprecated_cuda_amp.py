@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import libcst as cst
@@ -12,6 +13,7 @@ from torchlint.finding import Applicability, Edit, Fix
 from torchlint.rule import NoFixError
 
 if TYPE_CHECKING:
+    from torchlint.finding import Places
     from torchlint.rule import Report
     from torchlint.semantics.model import Model
 
@@ -21,20 +23,11 @@ _WHY_COMPILED = "TorchScript compiles the two names in different ways."
 
 
 def fix(report: Report, model: Model) -> Fix:
-    made = _renamed(report.facts, model)
-    if (stays := model.once(_first_that_stays)) is not None:
-        raise NoFixError(f"`{model.code(stays)}` has to stay in {model.place(stays)}, and both APIs in one help nobody")
-    return made
+    return replace(_renamed(report.facts, model), goes_with=(model.once(_all_of_the_old_api),))
 
 
-def _first_that_stays(model: Model) -> cst.BaseExpression | None:
-    """A place of the file that has to keep the old API, where there is one."""
-    for use in uses(model):
-        try:
-            _renamed(use, model)
-        except NoFixError:
-            return use.callee
-    return next(mentions(model), None)
+def _all_of_the_old_api(model: Model) -> Places:
+    return tuple(model.span(node) for node in (*(use.callee for use in uses(model)), *mentions(model)))
 
 
 def _renamed(use: Use, model: Model) -> Fix:

@@ -28,6 +28,8 @@ if TYPE_CHECKING:
     from torchlint.semantics.model import Model
 
 _OPTION = re.compile(r"--(n|num)?[-_]?(data)?[-_]?(loader)?[-_]?(workers?|threads|cpus?)")
+_NUMBER = re.compile(r"(?i)(n|nb|num|number_of)?_?(data|loader|dataloader)?_?(workers|n_?cpus?)")
+_DISTRIBUTED = re.compile(r"\b(init_process_group|get_world_size|torchrun|mp\.spawn|multiprocessing\.spawn)\b")
 _SEEDS_TORCH = re.compile(r"manual_seed|seed_everything|set_seed|seed_all")
 _MOST_CALLS = 4
 _WHY = (
@@ -57,6 +59,10 @@ def fix(report: Report, model: Model) -> Fix:
     check_is_not_one_of_many(loader, "num_workers")
     imports: list[Edit] = []
     workers = _asked_of_user(model, report.node)
+    if workers is None and (said := _number_elsewhere(model)) is not None:
+        raise NoFixError(f"`{model.code(said)}` on {model.place(said)} says how many workers there are elsewhere")
+    if workers is None and _DISTRIBUTED.search(model.source.text) is not None:
+        raise NoFixError("the program runs in several processes, and how many workers each may have is for you to say")
     if workers is None:
         name, imports = rewriter.name_for("os.cpu_count", report.node)
         workers = f"min(8, {name}() or 1)"
@@ -84,6 +90,12 @@ def _asked_of_user(model: Model, at: cst.CSTNode) -> str | None:
                 if _is_seen(model, target, at):
                     return f"{name}.{option}"
     return None
+
+
+def _number_elsewhere(model: Model) -> cst.CSTNode | None:
+    """`options.workers`, of options that are set in another file."""
+    named = (node for node in model.nodes_of(cst.Attribute) if isinstance(node, cst.Attribute))
+    return next((node for node in named if _NUMBER.fullmatch(node.attr.value) is not None), None)
 
 
 def _is_seen(model: Model, target: cst.Name, at: cst.CSTNode) -> bool:

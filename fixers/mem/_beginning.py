@@ -37,6 +37,7 @@ class Beginning:
     made: cst.Assign | None = None
     otherwise: str = ""
     test: cst.BaseExpression | None = None  # that asked for the tensor, and asks for the list
+    is_in_branch: bool = False  # which is left, with the list that begins in it
 
 
 @dataclass(frozen=True)
@@ -155,14 +156,14 @@ def _begun_in_branch(
         test = condition.test if _asks_for_none(condition.test, growth.name, begins) else None
         asks = (rewriter.replace(condition.test, f"not {parts}" if begins else parts),) if test is not None else ()
         edits = (*nothing.becomes_list(model, parts), *asks, *edits)
-        return Beginning(nothing.loop, first.value, edits, statement, None, nothing.value, test)
+        return Beginning(nothing.loop, first.value, edits, statement, None, nothing.value, test, is_in_branch=True)
     _check_is_unwatched(growth)
     unread = [loop.node for loop in growth.loops if not _reads_inside(model, growth, loop.node)]
     if not unread or _is_written_before(model, growth, unread[-1]):
         raise NoFixError(f"`{growth.name}` is written in other ways too")
     loop = unread[-1]
     _check_is_read_anyway(model, growth, loop)
-    return Beginning(loop, first.value, edits, statement)
+    return Beginning(loop, first.value, edits, statement, is_in_branch=True)
 
 
 @dataclass(frozen=True)

@@ -17,6 +17,7 @@ from torchlint.edits.rewriter import Rewriter
 from torchlint.edits.spelling import is_free
 from torchlint.finding import Applicability, Fix
 from torchlint.rule import NoFixError
+from torchlint.semantics.values import Kind
 
 if TYPE_CHECKING:
     from torchlint.rule import Report
@@ -54,6 +55,8 @@ def _collected(model: Model, growth: Growth) -> Fix:
     parts = f"{growth.name}_parts"
     begun = beginning(model, growth, parts)
     _check_is_alone(model, growth, begun)
+    if len(growth.parts) == 1 and _are_elements_of_one(begun.value, growth.parts[0], model):
+        raise NoFixError("what holds the parts can be put together as it is, and how much of it is for you to say")
     rest = _other_arguments(model, growth.call)
     if begun.made is not None:
         _check_stays(model, begun.made, begun.value, begun.loop)
@@ -77,7 +80,18 @@ def _collected(model: Model, growth: Growth) -> Fix:
     are_left_alone = [_is_left_alone(model, growth, part) for part in collected]
     is_safe = begun.made is not None and all(are_left_alone) and makes_new_tensor(model, begun.value)
     applicability = Applicability.SAFE if is_safe else Applicability.UNSAFE
+    if begun.is_in_branch:  # in which a list is begun that could be empty before the loop: for you to put together
+        applicability = Applicability.DISPLAY
     return Fix(tuple(edits), applicability, _SAFE if is_safe else _UNSAFE if begun.made is not None else _BEGUN)
+
+
+def _are_elements_of_one(first: cst.BaseExpression, part: cst.BaseExpression, model: Model) -> bool:
+    """`parts[0]` and `parts[k + 1]`, of a list that is there already."""
+    match first, part:
+        case cst.Subscript(value=cst.Name() as held), cst.Subscript(value=cst.Name() as other):
+            is_list = model.value(held).kind in (Kind.LIST, Kind.TUPLE)
+            return is_list and model.binding(held) is model.binding(other)
+    return False
 
 
 def _is_left_alone(model: Model, growth: Growth, part: cst.BaseExpression) -> bool:

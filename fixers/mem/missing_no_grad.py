@@ -6,6 +6,7 @@ from itertools import chain
 from typing import TYPE_CHECKING
 
 import libcst as cst
+from torchlint.fixers._together import places_of
 
 from torchlint.analyses.evaluation_names import is_over_data
 from torchlint.analyses.mem.evaluation import Extent
@@ -66,7 +67,10 @@ def fix(report: Report, model: Model) -> Fix:
     if not region:
         raise NoFixError("the evaluation shares a line with other statements")
     needed = _DECORATOR if found.extent is Extent.FUNCTION else ""
-    return Fix((*edits, *region), Applicability.UNSAFE, _WHY, needs_torch=needed, comes_first=True)
+    way = left_beside(found, model) if found.extent is Extent.FUNCTION else None
+    alike = (places_of([way.node.name], model),) if way is not None and isinstance(way.node, cst.FunctionDef) else ()
+    edits = [*edits, *region]
+    return Fix(tuple(edits), Applicability.UNSAFE, _WHY, needs_torch=needed, comes_first=True, goes_with=alike)
 
 
 def _check(found: Evaluation, model: Model) -> None:
@@ -102,8 +106,6 @@ def _check(found: Evaluation, model: Model) -> None:
         raise NoFixError("another branch evaluates, too, and one switch around them all is for you to set")
     if found.extent is Extent.FUNCTION and found.forward.function.name == "__init__":
         raise NoFixError("a constructor is there for more than its evaluation, and where that ends is for you to say")
-    if found.extent is Extent.FUNCTION and (way := left_beside(found, model)) is not None:
-        raise NoFixError(f"`{way.name}` evaluates in another way, and keeps its graph")
     if found.extent is Extent.FUNCTION and (call := covered_by_callers(found, model)) is not None:
         raise NoFixError(f"all that call it are to switch autograd off, first on {model.place(call.node)}")
     if found.extent is Extent.PHASE and _is_scattered(found, model):

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import libcst as cst
+from torchlint.fixers._together import places_of
 
 from torchlint.analyses.single_tensor import is_what_trains
 from torchlint.analyses.sync.accumulators import host_sum, stops_a_clock
@@ -23,6 +25,7 @@ from ._waits import waits_beside
 
 if TYPE_CHECKING:
     from torchlint.analyses.sync.readback import Readback
+    from torchlint.finding import Places
     from torchlint.semantics.entities import Binding
     from torchlint.semantics.model import Model
 
@@ -30,59 +33,30 @@ if TYPE_CHECKING:
 def kept_number(model: Model, read: Readback) -> Fix:
     """Raises NoFixError where the sum or list has to stay on the host, or nothing would be saved."""
     made = _kept(model, read)
-    if (same := _same_elsewhere(model, read)) is not None:
-        raise NoFixError(f"the same words on {model.place(same)} would stay as they are")
-    if waits_beside(model, read.step, model.once(_movable)):
+    if waits_beside(model, read.step, model.once(_may_move)):
         raise NoFixError("something else in the same step waits for the device anyway")
-    if (half := _other_half(model, read)) is not None:
-        raise NoFixError(f"the same variable would stay a number on {model.place(half)}")
-    return made
+    known = model.once(_alike)
+    total = _total(model, read.node)
+    keys = (read.step, model.code(model.small_statement(read.node) or read.node), total)
+    return replace(made, goes_with=tuple(known[key] for key in keys if key in known))
 
 
-def _same_elsewhere(model: Model, read: Readback) -> cst.CSTNode | None:
-    """A statement in the same words, `total += loss.item()` of another loop, where no fix keeps the number there."""
-    own = model.small_statement(read.node)
-    stay = model.once(_that_stay).get(model.code(own), ()) if own is not None else ()
-    return next((statement for statement in stay if statement is not own), None)
-
-
-def _that_stay(model: Model) -> dict[str, list[cst.CSTNode]]:
-    """The statements that others say, too, and where a number is read from the device in each step in any case."""
+def _alike(model: Model) -> dict[object, Places]:
+    """The reads that a step would still wait for, those in statements in the same words, `total += loss.item()` of
+    another loop, and those that are added to the same variable."""
+    found: defaultdict[object, list[cst.CSTNode]] = defaultdict(list)
     movable = model.once(_may_move)
-    reads_in: dict[cst.CSTNode | None, list[Readback]] = {}
     for read in numbers(model).single:
         if read.node in movable:
-            reads_in.setdefault(model.small_statement(read.node), []).append(read)
-    return {
-        words: [
-            statement
-            for statement in statements
-            if all(waits_beside(model, read.step, movable) for read in reads_in.get(statement, ()))
-        ]
-        for words, statements in model.once(_worded).items()
-        if len(statements) > 1
-    }
-
-
-def _worded(model: Model) -> dict[str, list[cst.CSTNode]]:
-    """The statements that read a number for a sum or list, by what they say."""
-    found: dict[str, list[cst.CSTNode]] = {}
+            found[read.step].append(read.node)
     for call in model.calls_to(".item"):
         statement = model.small_statement(call.node)
         if isinstance(statement, (cst.AugAssign, cst.Expr)):
-            found.setdefault(model.code(statement), []).append(statement)
-    return found
-
-
-def _other_half(model: Model, read: Readback) -> cst.Call | None:
-    """Another number that is read from the device and added to the same variable, where no fix keeps it there."""
-    total, own = _total(model, read.node), {read.node, *model.ancestors(read.node)}
-    others = [node for node, _, _ in reads(model) if node not in own and total is _total(model, node) is not None]
-    if not others:
-        return None
-    movable = model.once(_may_move)
-    known = {other.node: other for other in numbers(model).single}
-    return next((o for o in others if o not in movable or waits_beside(model, known[o].step, movable)), None)
+            found[model.code(statement)].append(call.node)
+    for node, _, _ in reads(model):
+        if (total := _total(model, node)) is not None:
+            found[total].append(node)
+    return {key: places_of(nodes, model) for key, nodes in found.items()}
 
 
 def _total(model: Model, node: cst.CSTNode) -> Binding | None:
@@ -118,14 +92,6 @@ def _number(model: Model, read: Readback) -> Readback:
             break
         node = call
     return read
-
-
-def _movable(model: Model) -> frozenset[cst.CSTNode]:
-    """The reads that go into sums and lists that can stay on the device, all of each."""
-    movable = model.once(_may_move)
-    reads_of_it = [read for read in numbers(model).single if read.node in movable]
-    halves = {read.node for read in reads_of_it if _other_half(model, read) or _same_elsewhere(model, read)}
-    return movable - halves
 
 
 def _may_move(model: Model) -> frozenset[cst.CSTNode]:

@@ -7,6 +7,7 @@ from itertools import takewhile
 from typing import TYPE_CHECKING
 
 import libcst as cst
+from torchlint.fixers._together import places_of
 
 from torchlint.analyses.devices.visible_devices import names_several_gpus
 from torchlint.analyses.exceptions import is_caught
@@ -75,18 +76,17 @@ def _stacked(model: Model, several: Several) -> Fix:
         if read.how not in PLAIN or not _is_real_number(read):
             raise NoFixError(f"`{model.code(read.node)}` is not known to read a single real number as it is")
     first = reads[0].node
-    if (other := _like_that_stays(model, first)) is not None:
-        raise NoFixError(f"what {model.place(other)} returns in the same way is read where no step waits for it")
     again = [again for again in model.once(numbers).again if any(again.first.node is read.node for read in reads)]
     if (other := _read_beside(model, [*reads, *(each.read for each in again)])) is not None:
         raise NoFixError(f"`{model.code(other)}` on {model.place(other)} waits in the same step anyway")
     rewriter = Rewriter(model)
+    alike = (places_of(_likes(model, first), model),)
     function, edits = rewriter.name_for("torch.stack", first)
     tensors, indent = [_detached(model, read) for read in reads], rewriter.indentation(first)
     values = _all_that_is_assigned(model, [read.node for read in reads]) if not again else None
     if values is not None:
         made = (rewriter.newline + indent).join(_lines([], function, tensors, indent, model))
-        return Fix((*edits, rewriter.replace(values, made)), *_AS_STACKED)
+        return Fix((*edits, rewriter.replace(values, made)), *_AS_STACKED, goes_with=alike)
     wishes = [_wish(read, model) for read in reads]
     if wishes.count(_UNNAMED) > 1:
         raise NoFixError("several of the numbers have no name to go by")
@@ -98,7 +98,7 @@ def _stacked(model: Model, several: Several) -> Fix:
     edits += [rewriter.replace(read.node, name) for read, name in zip(reads, names)]
     named = dict(zip((read.node for read in reads), names))
     edits += [rewriter.replace(each.read.node, named[each.first.node]) for each in again]
-    return Fix(tuple(edits), *_AS_STACKED)
+    return Fix(tuple(edits), *_AS_STACKED, goes_with=alike)
 
 
 def _read_beside(model: Model, stacked: list[Readback]) -> cst.CSTNode | None:
@@ -141,17 +141,15 @@ def _all_that_is_assigned(model: Model, reads: list[cst.BaseExpression]) -> cst.
     return None
 
 
-def _like_that_stays(model: Model, read: cst.CSTNode) -> cst.CSTNode | None:
-    """Another `return loss.item(), accuracy.item()` of the file that no finding speaks of."""
-    statement = model.small_statement(read)
-    spoken_of = {model.small_statement(several.reads[0].node) for several in model.once(numbers).several}
-    if not isinstance(statement, cst.Return):
-        return None
+def _likes(model: Model, read: cst.CSTNode) -> list[cst.CSTNode]:
+    """The reads of each `return loss.item(), accuracy.item()` of the file, for one of them."""
+    if not isinstance(model.small_statement(read), cst.Return):
+        return []
+    found: list[cst.CSTNode] = []
     for other in model.nodes_of(cst.Return):
         items = [node for node in walk(other) if isinstance(node, cst.Call) and model.call(node).method == "item"]
-        if len(items) > 1 and other not in spoken_of:
-            return other
-    return None
+        found += items if len(items) > 1 else []
+    return found
 
 
 def _lines(names: list[str], function: str, tensors: list[str], indent: str, model: Model) -> list[str]:
@@ -180,10 +178,8 @@ def _named(model: Model, again: Again) -> Fix:
     edits: list[Edit] = []
     beside = [other for other in later_reads(model, first) if first.how in PLAIN and not is_told(model, other.node)]
     taken = model.once(_spoken_of).union(other.node for other in beside)
-    if (stays := read_twice_elsewhere(model, first, taken)) is not None:
-        raise NoFixError(f"the number is read twice as well on {model.place(stays)}, which would stay so")
-    if (stays := another_read_twice(model, again, taken)) is not None:
-        raise NoFixError(f"`{model.code(stays)}` is read twice as well, which would stay so")
+    others = (read_twice_elsewhere(model, first, taken), another_read_twice(model, again, taken))
+    alike = (places_of([other for other in others if other is not None], model),)
     is_written = any(written_between(model, first, other) is not Written.NEVER for other in (read, *beside))
     is_safe = _is_fresh(model, first) and not is_written
     applicability = Applicability.SAFE if is_safe else Applicability.UNSAFE
@@ -191,7 +187,7 @@ def _named(model: Model, again: Again) -> Fix:
         case cst.Assign(targets=[cst.AssignTarget(target=cst.Name() as target)]) if _is_written_once(model, target):
             name = target.value
         case _ if (moved := _assigned_earlier(model, again, rewriter)) is not None:
-            return Fix(tuple(moved), applicability, _NAMED)
+            return Fix(tuple(moved), applicability, _NAMED, goes_with=alike)
         case _:
             name = new_name(model, _wish(first, model), first.node)
             edits += [
@@ -199,7 +195,7 @@ def _named(model: Model, again: Again) -> Fix:
                 rewriter.replace(first.node, name),
             ]
     edits += [rewriter.replace(other.node, name) for other in (read, *beside)]
-    return Fix(tuple(edits), applicability, _NAMED)
+    return Fix(tuple(edits), applicability, _NAMED, goes_with=alike)
 
 
 def _assigned_earlier(model: Model, again: Again, rewriter: Rewriter) -> list[Edit] | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import libcst as cst
+from torchlint.fixers._together import places_of
 
 from torchlint.analyses.conditions import Conditions, conditions
 from torchlint.analyses.devices.cuda_flags import cuda_flag
@@ -37,10 +38,6 @@ def fix(report: Report, model: Model) -> Fix:
         raise NoFixError("each training step is timed, and waiting in each would slow down all of them")
     if _statement(interval.end, model) is model.small_statement(interval.work.node):
         raise NoFixError("the work and the reading of the clock are one statement")
-    if (other := _other_end(interval, model)) is not None:
-        raise NoFixError(f"the time that {model.place(other)} takes from the same start would stay as it is")
-    if (other := _alike_in_training(interval, model)) is not None:
-        raise NoFixError(f"the like time on {model.place(other)}, of each training step, would stay as it is")
     if _is_on_several_gpus(interval, model):
         raise NoFixError("the function works on several GPUs, and each would have to be waited for")
     if any("synchronize" in Rewriter(model).comments(reading) for reading in (interval.start, interval.end)):
@@ -55,7 +52,8 @@ def fix(report: Report, model: Model) -> Fix:
             edits |= dict.fromkeys([*imports, wait])
     if not edits:
         raise NoFixError("the program waits for the device before both readings, but not on every way")
-    return Fix(tuple(edits), Applicability.UNSAFE, _WHY)
+    stay = [end for end in (_other_end(interval, model), _alike_in_training(interval, model)) if end is not None]
+    return Fix(tuple(edits), Applicability.UNSAFE, _WHY, goes_with=(places_of(stay, model),))
 
 
 def _is_of_training(interval: Interval, model: Model) -> bool:

@@ -13,9 +13,11 @@ from torchlint.analyses.sync.accumulators import is_seen_elsewhere, reads_namesp
 from torchlint.edits.rewriter import Rewriter
 from torchlint.finding import Edit, Fix
 from torchlint.semantics.dataflow import reaches, writes_reaching
+from torchlint.semantics.parallel_assignment import assigned_pairs
 from torchlint.semantics.tree import walk
 
 if TYPE_CHECKING:
+    from torchlint.analyses.variable_wrapper import Wrapper
     from torchlint.semantics.entities import Binding, Write
     from torchlint.semantics.model import Model
 
@@ -56,6 +58,31 @@ def without_alias(made: Fix, whole: cst.BaseExpression, tensor: cst.BaseExpressi
     else:
         return made
     return Fix(tuple(edits), made.applicability, made.why)
+
+
+def without_aliases(made: Fix, wrappers: Sequence[Wrapper], model: Model) -> Fix:
+    """Likewise of `x, y = Variable(a), Variable(b)`, with the wrappers of the statement, all of which leave the tensor
+    as it is, where all of these are names from the start."""
+    tensors = {wrapper.call.node: wrapper.data.node for wrapper in wrappers}
+    statement = model.small_statement(wrappers[0].call.node) if len(wrappers) > 1 else None
+    pairs = assigned_pairs(statement)
+    rewriter, edits = Rewriter(model), []
+    if statement is None or len(pairs) != len(tensors) or any(map(reads_namespace, model.function(statement).calls)):
+        return made
+    for target, value in pairs:
+        tensor = tensors.get(value) if isinstance(value, cst.Call) else None
+        alias = model.binding(target) if isinstance(target, cst.Name) else None
+        source = model.binding(tensor) if isinstance(tensor, cst.Name) else None
+        if alias is None or source is None or not isinstance(tensor, cst.Name) or not isinstance(target, cst.Name):
+            return made
+        write = _only_for(source, tensor, model)
+        if write is None or not _may_be_made_as(alias, write, statement, model):
+            return made
+        edits.append(Edit(*model.span(write.target), target.value))
+    gone = rewriter.remove_statement(statement)
+    if gone is None or gone.text or rewriter.comments(statement):
+        return made
+    return Fix((gone, *edits), made.applicability, made.why)
 
 
 def _says_variable(alias: str, tensor: str) -> bool:

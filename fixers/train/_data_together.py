@@ -9,27 +9,29 @@ from itertools import groupby
 from typing import TYPE_CHECKING
 
 import libcst as cst
+from torchlint.fixers._together import places_of
 
 from torchlint.analyses.data_attribute.reads import data_reads
 from torchlint.rule import NoFixError
 
 if TYPE_CHECKING:
     from torchlint.analyses.data_attribute.reads import DataRead
+    from torchlint.finding import Places
     from torchlint.semantics.entities import Function
     from torchlint.semantics.model import Model
 
 
 @dataclass
 class Together:
-    """Every `.data` of a file by where it stands. `reads` are those that a fix may change, `kept` the tensors of a
-    function of which one is none of them."""
+    """Every `.data` of a file by where it stands. `reads` are those that a fix may change; of the statements of a row
+    and of the tensors of a function `mixed_rows` and `kept` have one that is none of them."""
 
     reads: dict[cst.CSTNode, DataRead]
     in_statement: dict[cst.CSTNode, list[cst.Attribute]] = field(default_factory=lambda: defaultdict(list))
     in_words: dict[tuple[Function, str], list[cst.Attribute]] = field(default_factory=lambda: defaultdict(list))
     row_of: dict[cst.CSTNode, list[cst.CSTNode]] = field(default_factory=dict)
-    mixed_rows: set[cst.CSTNode] = field(default_factory=set)
-    kept: set[tuple[Function, str]] = field(default_factory=set)
+    mixed_rows: dict[cst.CSTNode, cst.CSTNode] = field(default_factory=dict)
+    kept: dict[tuple[Function, str], cst.CSTNode] = field(default_factory=dict)
 
 
 def together(model: Model) -> Together:
@@ -38,7 +40,7 @@ def together(model: Model) -> Together:
     for node in model.nodes_of(cst.Attribute):
         if isinstance(node, cst.Attribute) and node.attr.value == "data":
             if node not in found.reads:
-                found.kept.add((model.function(node), model.code(node)))
+                found.kept.setdefault((model.function(node), model.code(node)), node)
             statement = model.small_statement(node)
             if statement is not None and (body := model.parent(model.statement(statement))) is not None:
                 found.in_statement[statement].append(node)
@@ -47,8 +49,9 @@ def together(model: Model) -> Together:
     for body in bodies:
         for row in _rows(body):
             found.row_of.update(dict.fromkeys(row, row))
-            if any(node not in found.reads for statement in row for node in found.in_statement.get(statement, ())):
-                found.mixed_rows.update(row)
+            all_of_it = (node for statement in row for node in found.in_statement.get(statement, ()))
+            if (stays := next((node for node in all_of_it if node not in found.reads), None)) is not None:
+                found.mixed_rows.update(dict.fromkeys(row, stays))
     return found
 
 
@@ -68,27 +71,31 @@ def reads_alike(read: DataRead, model: Model, whole: bool) -> list[DataRead]:
 
 
 def reads_beside(read: DataRead, model: Model) -> list[DataRead]:
-    """The other reads of `.data` in the statement. Raises NoFixError where one that it would have to be like stays."""
+    """The other reads of `.data` in the statement. Raises NoFixError where what is meant is not in sight."""
     found = model.once(together)
-    statement = model.small_statement(read.node)
-    all_of_it = found.in_statement.get(statement, ()) if statement is not None else ()
-    beside = [node for node in all_of_it if node is not read.node]
-    if any(isinstance(model.parent(node), cst.AssignTarget) for node in beside):
-        raise NoFixError("the statement writes to a `.data`, and two idioms in one help nobody")
-    if not all(node in found.reads for node in beside):
-        raise NoFixError("another `.data` of the statement has to stay, and two idioms in one help nobody")
-    if statement in found.mixed_rows:
-        raise NoFixError("the same in the line beside it has to stay, and two idioms in a row help nobody")
     if isinstance(outer := model.parent(read.node), cst.Attribute) and outer.attr.value == "grad":
         raise NoFixError(f"`{model.code(outer)}` is None, and what is meant is for you to say")
     above = getattr(model.statement(read.node), "leading_lines", ())
     if any(line.comment is not None and model.code(read.node) in line.comment.value for line in above):
         raise NoFixError(f"a comment above speaks of `{model.code(read.node)}`")
-    function = model.function(read.node)
-    for each in (read.node, *beside):
-        if not function.is_module and (function, model.code(each)) in found.kept:
-            raise NoFixError(f"the function writes to `{model.code(each)}`, and two idioms for it help nobody")
-    return [found.reads[node] for node in beside]
+    return [found.reads[node] for node in _in_statement(read, model) if node in found.reads]
+
+
+def places_beside(read: DataRead, model: Model) -> Places:
+    """What it has to be like: in the statement, in the lines beside it, and where the function writes to the same."""
+    found = model.once(together)
+    statement, function = model.small_statement(read.node), model.function(read.node)
+    beside = _in_statement(read, model)
+    stay = [found.mixed_rows[statement]] if statement in found.mixed_rows else []
+    for each in (read.node, *beside) if not function.is_module else ():
+        stay += [found.kept[function, model.code(each)]] if (function, model.code(each)) in found.kept else []
+    return places_of([*beside, *stay], model)
+
+
+def _in_statement(read: DataRead, model: Model) -> list[cst.Attribute]:
+    statement = model.small_statement(read.node)
+    all_of_it = model.once(together).in_statement.get(statement, ()) if statement is not None else ()
+    return [node for node in all_of_it if node is not read.node]
 
 
 def _rows(body: cst.CSTNode) -> list[list[cst.CSTNode]]:

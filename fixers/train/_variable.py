@@ -77,6 +77,14 @@ def unwrap(wrapper: Wrapper, model: Model) -> Fix:
     return Fix(tuple(edits), least.applicability, least.why)
 
 
+def bare_together(wrapper: Wrapper, model: Model) -> list[Wrapper]:
+    """The wrappers of a statement where the tensor itself takes the place of each; otherwise none."""
+    statement = model.small_statement(wrapper.call.node)
+    calls = (call for call in model.calls_to(VARIABLE) if model.small_statement(call.node) is statement is not None)
+    found = [*map(wrapper_of, calls)]
+    return found if not any(_remedy(each, model).cut for each in found) else []
+
+
 def _is_the_other_arm(wrapper: Wrapper, model: Model) -> bool:
     """`Variable(x) if wanted else x`"""
     match model.parent(wrapper.call.node):

@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from typing import TYPE_CHECKING
 
-from torchlint.analyses.train.module_protocol import forwards_that_stay
+from torchlint.fixers._together import places_of
+
+from torchlint.analyses.train.module_protocol import direct_forwards, forwards_that_stay
 from torchlint.edits.rewriter import Rewriter
 from torchlint.finding import Applicability, Edit, Fix
 from torchlint.rule import NoFixError
 
 if TYPE_CHECKING:
+    import libcst as cst
+
+    from torchlint.finding import Places
     from torchlint.rule import Report
     from torchlint.semantics.entities import Call
     from torchlint.semantics.model import Model
@@ -26,8 +32,6 @@ def fix(report: Report, model: Model) -> Fix:
     rewriter = Rewriter(model)
     edits: list[Edit] = []
     if problem == "forward":
-        if (stays := _left_beside(subject, model)) is not None:
-            raise NoFixError(f"`{model.code(stays.node.func)}` in {model.place(stays.node)} may have to stay")
         if (same := _called_beside(subject, model)) is not None:
             raise NoFixError(f"it is compared with the call without it in {model.place(same.node)}")
         gone = Edit(model.span(subject.receiver)[1], model.span(subject.node.func)[1], "")
@@ -37,15 +41,22 @@ def fix(report: Report, model: Model) -> Fix:
     else:
         name, edits = rewriter.name_for("torch.nn.ModuleList", subject)
         edits = [*edits, *rewriter.wrap(subject, f"{name}(", ")")]
-    return Fix(tuple(edits), Applicability.UNSAFE, _WHY[problem])
+    alike = _alike(subject, model) if problem == "forward" else ()
+    return Fix(tuple(edits), Applicability.UNSAFE, _WHY[problem], goes_with=alike)
 
 
-def _left_beside(forward: Call, model: Model) -> Call | None:
-    """Another call of a `forward` that may have to stay: in the same function, or in the same words."""
-    words = model.code(forward.node.func)
-    stays = model.once(forwards_that_stay)
-    own = (call for call in stays if call.function is forward.function or model.code(call.node.func) == words)
-    return next(own, None)
+def _alike(forward: Call, model: Model) -> tuple[Places, ...]:
+    """The calls of a `forward` in the same function, and those in the same words."""
+    known = model.once(_forwards)
+    return known[forward.function], known[model.code(forward.node.func)]
+
+
+def _forwards(model: Model) -> dict[object, Places]:
+    found: defaultdict[object, list[cst.CSTNode]] = defaultdict(list)
+    for call in model.in_order([*direct_forwards(model), *forwards_that_stay(model)]):
+        found[call.function].append(call.node.func)
+        found[model.code(call.node.func)].append(call.node.func)
+    return {key: places_of(nodes, model) for key, nodes in found.items()}
 
 
 def _called_beside(forward: Call, model: Model) -> Call | None:

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import re
+from collections import defaultdict
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import libcst as cst
+from torchlint.fixers._together import places_of
 
 from torchlint.analyses.conditions import are_alternatives
 from torchlint.analyses.data_attribute.chain import Chain, is_single
@@ -28,14 +31,15 @@ from torchlint.semantics.parallel_assignment import assigned_pairs
 from torchlint.semantics.tree import walk
 from torchlint.semantics.values import Grad, Kind
 
-from ._aliases import without_alias
+from ._aliases import without_alias, without_aliases
 from ._counted import comes_of_counts
-from ._data_together import reads_alike, reads_beside, together
+from ._data_together import places_beside, reads_alike, reads_beside, together
 from ._gradient_uses import is_plain_gradient, sees_leaves, takes_no_gradient
-from ._variable import unwrap
+from ._variable import bare_together, unwrap
 from ._volatile import stays_volatile, switched_off
 
 if TYPE_CHECKING:
+    from torchlint.finding import Places
     from torchlint.rule import Report
     from torchlint.semantics.entities import Binding, Write
     from torchlint.semantics.model import Model
@@ -53,8 +57,6 @@ def fix(report: Report, model: Model) -> Fix:
     match report.facts:
         case DataRead():
             made = _read(report.facts, model)
-            if (stays := _read_that_stays(report.facts, model)) is not None:
-                raise NoFixError(f"`{model.code(stays)}` has to stay, and two idioms side by side help nobody")
             if any("detach" in edit.text for edit in made.edits) and stays_volatile(report.facts.node, model):
                 raise NoFixError(
                     "`volatile` beside it asks for `torch.no_grad()`, under which nothing is to be cut off"
@@ -62,17 +64,15 @@ def fix(report: Report, model: Model) -> Fix:
             whole = without_alias(made, report.facts.node, report.facts.owner, model)
             if whole is made and _leaves_an_alias(report.facts, made, model):
                 raise NoFixError("a second name for the same tensor would be left")
-            return whole
+            return replace(whole, goes_with=_reads_alike(report.facts, model))
         case Wrapper():
             if (off := switched_off(report.facts, model)) is not None:
                 return off
             made = unwrap(report.facts, model)
-            stays = model.once(_wrapper_that_stays)
-            if stays is not None and not _is_volatile_statement(report.node, model):
-                raise NoFixError(
-                    f"the `Variable` on {model.place(stays)} has to stay, and two idioms in a file help nobody"
-                )
-            return without_alias(made, report.facts.call.node, report.facts.data.node, model)
+            alike = () if _is_volatile_statement(report.node, model) else (model.once(_all_wrappers),)
+            whole = without_alias(made, report.facts.call.node, report.facts.data.node, model)
+            whole = without_aliases(made, bare_together(report.facts, model), model) if whole is made else whole
+            return replace(whole, goes_with=alike)
     raise NoFixError("what is to run under `torch.no_grad()` is for you to say")
 
 
@@ -82,9 +82,6 @@ def fix(report: Report, model: Model) -> Fix:
 def _read(read: DataRead, model: Model) -> Fix:
     if isinstance(model.small_statement(read.node), cst.Expr) and _is_thrown_away(read.node, model):
         raise NoFixError("nothing is done with the result, so that the statement does nothing as it stands")
-    above = (model.call(node).callee for node in model.ancestors(read.node) if isinstance(node, cst.Call))
-    if VARIABLE in above and model.once(_wrapper_that_stays) is not None:
-        raise NoFixError("the `Variable` around it has to stay, and two idioms in one help nobody")
     if _is_asked_for_its_type(read.node, model):
         raise NoFixError("`type` tells a parameter from its values")
     if _is_told_from_variables(read.node, model):
@@ -111,6 +108,7 @@ def _read(read: DataRead, model: Model) -> Fix:
         certain = all(other.certain for other in (read, *beside))
         return Fix((gone,), Applicability.SAFE if certain else Applicability.UNSAFE, "The statement does nothing.")
     edits = _bare(read, model) if bare else (Edit(*name, _detached(*name, model)),)
+    edits = (*edits, *_laid_out_under(read.node, edits, rewriter, model))
     if any(other.use is Use.SHARED for other in (read, *beside)):
         return Fix(edits, Applicability.UNSAFE, _SHARED)
     if not all(other.certain for other in (read, *beside)):
@@ -129,6 +127,19 @@ def _bare(read: DataRead, model: Model) -> tuple[Edit, ...]:
         goes_on = model.source.text[last : last + 1] == "." and "#" not in model.source.text[end:dot]
         return (Edit(dot if goes_on else end, last, ""),)  # what goes on keeps the line that it is on
     return Edit(start, start + 1, ""), Edit(end - 1, last, "")
+
+
+def _laid_out_under(node: cst.Attribute, edits: tuple[Edit, ...], rewriter: Rewriter, model: Model) -> list[Edit]:
+    """The further lines of what the next method is given, `x.data.new_ones(a,`, which stand under the first one."""
+    above: cst.CSTNode | None = node
+    while isinstance(method := model.parent(above) if above is not None else None, cst.Attribute):
+        above = model.parent(method)
+        if not isinstance(above, cst.Call) or above.func is not method:
+            break
+        if "\n" in model.source.text[slice(model.span(method)[1], model.span(above)[1])]:
+            shorter = sum(edit.end - edit.start - len(edit.text) for edit in edits)
+            return rewriter.arguments_moved_left(above, shorter)
+    return []
 
 
 def _without_parentheses(read: DataRead, model: Model) -> tuple[int, int] | None:
@@ -177,35 +188,32 @@ def _is_volatile_statement(node: cst.CSTNode, model: Model) -> bool:
     return model.grad_enabled(node) is False and any(wrapper_of(call).asks_for_no_graph for call in beside)
 
 
-def _wrapper_that_stays(model: Model) -> cst.CSTNode | None:
-    """The first call of Variable that nothing takes the place of by itself."""
-    for wrapper in wrappers(model):
-        try:
-            shown_only = unwrap(wrapper, model).applicability is Applicability.DISPLAY
-        except NoFixError:
-            shown_only = True
-        if shown_only:
-            return wrapper.call.node
-    return None
+def _all_wrappers(model: Model) -> Places:
+    return places_of([wrapper.call.node.func for wrapper in wrappers(model)], model)
 
 
-def _read_that_stays(read: DataRead, model: Model) -> cst.CSTNode | None:
-    """Another read of `.data` in the same function that has no fix, or of what is called the same in the class."""
-    function, stays = model.function(read.node), model.once(_first_that_stays)
-    return stays.get(function) or stays.get((function.cls, model.code(read.node)))
+def _reads_alike(read: DataRead, model: Model) -> tuple[Places, ...]:
+    """The places of the wrappers, for a read in one; of the other reads of `.data` in the function; and of those that
+    are written the same in other methods of the class."""
+    above = (model.call(node).callee for node in model.ancestors(read.node) if isinstance(node, cst.Call))
+    around = [model.once(_all_wrappers)] if VARIABLE in above else []
+    function, known = model.function(read.node), model.once(_read_places)
+    keys = (function, (function.cls, model.code(read.node)))
+    return (*around, *(known[key] for key in keys if key in known), places_beside(read, model))
 
 
-def _first_that_stays(model: Model) -> dict[object, cst.CSTNode]:
-    found: list[cst.CSTNode] = []
+def _read_places(model: Model) -> dict[object, Places]:
+    found: defaultdict[object, list[cst.CSTNode]] = defaultdict(list)
     for read in data_reads(model):
-        try:
-            _read(read, model)
-        except NoFixError:
-            if not _is_thrown_away(read.node, model):
-                found.append(read.node)
-    in_class = ((model.function(node).cls, node) for node in found)
-    stays: dict[object, cst.CSTNode] = {(cls, model.code(node)): node for cls, node in in_class if cls is not None}
-    return stays | {model.function(node): node for node in reversed([*found, *unclear_reads(model)])}
+        function = model.function(read.node)
+        if _is_thrown_away(read.node, model):
+            continue
+        found[function].append(read.node)
+        if function.cls is not None:
+            found[function.cls, model.code(read.node)].append(read.node)
+    for node in unclear_reads(model):
+        found[model.function(node)].append(node)
+    return {key: places_of(nodes, model) for key, nodes in found.items()}
 
 
 def _is_first_of_computed(read: DataRead, model: Model) -> bool:

@@ -30,14 +30,14 @@ def fix(report: Report, model: Model) -> Fix:
     load: Load = report.facts
     if load.content is not Content.TENSORS:
         raise NoFixError("what the file holds may be more than tensors, which `weights_only=True` refuses")
-    others = (other for other in unsafe_loads(model) if reads_same_file(load.call, other.call))
-    if any(other.content is not Content.TENSORS for other in others):
-        raise NoFixError("the function reads the same file in another way, too, which would stay as it is")
     doubt = _doubt(load, model)
     if doubt is not None:
         raise NoFixError(doubt)
     edit = Rewriter(model).add_argument(load.call.node, "weights_only=True")
-    return Fix((edit,), Applicability.UNSAFE, _WHY, needs_torch=torch_for_schedulers(load, model))
+    others = [other.call.node for other in unsafe_loads(model) if reads_same_file(load.call, other.call)]
+    alike = tuple((model.span(node.func)[1], model.span(node)[1]) for node in others)
+    needed = torch_for_schedulers(load, model)
+    return Fix((edit,), Applicability.UNSAFE, _WHY, needs_torch=needed, goes_with=(alike,))
 
 
 def _doubt(load: Load, model: Model) -> str | None:

@@ -33,8 +33,6 @@ _SOMETIMES = (cst.IfExp, cst.BooleanOperation, cst.BaseComp, cst.Lambda)
 
 def check_reach(creation: Creation, model: Model) -> None:
     """The device can be named where the tensor is made, which then is made for the copy alone."""
-    if creation.factory.callee in SIZED_CLASSES and _is_made_in_another_arm(creation.factory, model):
-        raise NoFixError("the other branch makes the same on the host, and two ways to say it help nobody")
     if not creation.is_all_in_sight:
         raise NoFixError("the tensor is made by a helper, or of what may be no number")
     if creation.made.agreement is Agreement.RANDOM and runs_once(creation.move, model):
@@ -184,14 +182,15 @@ def _is_known_before(creation: Creation, before: cst.CSTNode, statement: cst.CST
     return True
 
 
-def _is_made_in_another_arm(factory: Call, model: Model) -> bool:
+def made_in_other_arms(factory: Call, model: Model) -> list[cst.Call]:
     """`x = torch.FloatTensor(n).cuda()` in one branch, `x = torch.FloatTensor(n)` in another."""
     line = model.statement(factory.node)
     branch = model.parent(model.parent(line) or line)
     chain = model.parent(branch) if isinstance(branch, cst.Else) else branch
     if not isinstance(chain, cst.If):
-        return False
+        return []
     arms = [chain.body, *([chain.orelse.body] if chain.orelse is not None else [])]
     others = [other for arm in arms if line not in arm.body for other in arm.body]
     name = model.code(factory.node.func)
-    return any(isinstance(node, cst.Call) and model.code(node.func) == name for other in others for node in walk(other))
+    calls = (node for other in others for node in walk(other) if isinstance(node, cst.Call))
+    return [call for call in calls if model.code(call.func) == name]

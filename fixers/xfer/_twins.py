@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import libcst as cst
+from torchlint.fixers._together import places_of
 from torchlint.fixers.xfer._casts import call_on
 from torchlint.fixers.xfer._target import Target, known, target_of
 
@@ -18,6 +19,7 @@ from torchlint.semantics.values import Kind
 if TYPE_CHECKING:
     from torchlint.analyses.xfer.creations import Creation
     from torchlint.edits.rewriter import Rewriter
+    from torchlint.finding import Places
     from torchlint.semantics.entities import Call
     from torchlint.semantics.model import Model
 
@@ -28,13 +30,15 @@ _OF_DEFAULT_TYPE = "torch.Tensor"  # whatever the numbers are that it is given
 _OF_LISTS = ("torch.LongTensor", "torch.FloatTensor", "torch.DoubleTensor")
 
 
-def twins(creation: Creation, target: Target, rewriter: Rewriter, model: Model) -> list[Edit]:
+def twins(creation: Creation, target: Target, rewriter: Rewriter, model: Model) -> tuple[list[Edit], Places]:
     """`torch.tensor(rows).to(device)` of the function, or its class, as `torch.tensor(rows, device=device)`: it is no
-    finding, for the rows have to be copied in any case, but two ways to say one thing help nobody."""
+    finding, for the rows have to be copied in any case, but two ways to say one thing help nobody. And the places of
+    all of these, some of which may have to stay."""
     if target.tensor is not None:
-        return []
+        return [], ()
     reported = model.once(_reported)
     edits: list[Edit] = []
+    places: list[cst.CSTNode] = []
     for made in model.calls:
         if not _is_of_data(made, model) or not _is_beside(made, creation) or made.node in reported:
             continue
@@ -42,8 +46,9 @@ def twins(creation: Creation, target: Target, rewriter: Rewriter, model: Model) 
         found = _alike(copy, target, rewriter, model) if copy is not None else None
         if copy is None or found is None:
             continue
+        places.append(copy.node)
         if not _can_be_told(made, copy, model):
-            raise NoFixError(f"`{model.code(copy.node)}` stays as it is, and two ways to say it help nobody")
+            continue
         is_typed = found.dtype in _AS_IT_IS and made.argument("dtype").absent
         keeps = f".to({found.dtype})" if found.dtype is not None and not is_typed else ""
         gone = cut(copy.node, keeps, model)
@@ -52,7 +57,7 @@ def twins(creation: Creation, target: Target, rewriter: Rewriter, model: Model) 
             typed = [f"dtype={known(SIZED_CLASSES[made.callee] or '', made.node, rewriter)}"]
             edits.append(rewriter.replace(made.node.func, known("torch.tensor", made.node, rewriter)))
         edits += [rewriter.add_argument(made.node, ", ".join([*typed, f"device={found.device}"]), [gone]), gone]
-    return edits
+    return edits, places_of(places, model)
 
 
 def _is_of_data(made: Call, model: Model) -> bool:

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import re
+from collections import defaultdict
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import libcst as cst
 from torchlint.fixers._pinning import pinning
+from torchlint.fixers._together import places_of
 
 from torchlint.analyses.devices.moves import moves_to_accelerator
 from torchlint.analyses.sync.round_trips import round_trips
@@ -23,7 +26,7 @@ from torchlint.semantics.values import Kind, Place
 
 if TYPE_CHECKING:
     from torchlint.analyses.xfer.copies import Copy
-    from torchlint.finding import Edit
+    from torchlint.finding import Edit, Places
     from torchlint.rule import Report
     from torchlint.semantics.entities import Call
     from torchlint.semantics.model import Model
@@ -38,24 +41,16 @@ def fix(report: Report, model: Model) -> Fix:
     made = _asynchronous(report.facts, model)
     if (other := _waits_beside(report.facts, made.applicability, model)) is not None:
         raise NoFixError(f"`{model.code(other)}` beside it waits all the same")
-    kept = model.once(_that_wait).get(_written(report.facts, model))
-    if kept is not None and made.applicability is not Applicability.DISPLAY:
-        raise NoFixError(f"the same in {model.place(kept)} waits all the same, and two ways to say it help nobody")
-    return made
+    return replace(made, goes_with=(model.once(_written_alike)[_written(report.facts, model)],))
 
 
-def _that_wait(model: Model) -> dict[str, cst.Call]:
-    """Copies of batches that go on waiting, by how they are written."""
-    found = {}
+def _written_alike(model: Model) -> dict[str, Places]:
+    """Copies of batches by how they are written, but for those that the host reads back at once."""
+    found: defaultdict[str, list[cst.CSTNode]] = defaultdict(list)
     for copy in blocking_copies(model):
-        try:
-            made = _asynchronous(copy, model).applicability
-            waits = made is Applicability.DISPLAY or _waits_beside(copy, made, model) is not None
-        except NoFixError:
-            waits = not _is_only_read_back(copy, model)
-        if waits:
-            found[_written(copy, model)] = copy.call.node
-    return found
+        if not _is_only_read_back(copy, model):
+            found[_written(copy, model)].append(copy.call.node)
+    return {written: places_of(nodes, model) for written, nodes in found.items()}
 
 
 def _written(copy: Copy, model: Model) -> str:
@@ -182,11 +177,20 @@ def _one_a_line(copy: Copy, rewriter: Rewriter, model: Model) -> list[Edit]:
     statement = model.small_statement(copy.call.node)
     if not isinstance(statement, cst.Assign) or not isinstance(statement.value, cst.Tuple):
         return []
-    elements = [element.value for element in statement.value.elements]
+    elements = [node for element in statement.value.elements for node in (element.value, *_given(element.value))]
     if copy.call.node not in elements:
         return []
     lacking = [
-        node for node in elements if isinstance(node, cst.Call) and not model.call(node).argument("non_blocking").given
+        node
+        for node in elements
+        if isinstance(node, cst.Call)
+        and model.call(node).method in ("to", "cuda")
+        and not model.call(node).argument("non_blocking").given
     ]
     length = len(rewriter.indentation(statement)) + len(model.code(statement)) + len(lacking) * len(f", {_ARGUMENT}")
     return rewriter.assign_apart(statement) or [] if length > model.line_length else []
+
+
+def _given(node: cst.BaseExpression) -> list[cst.BaseExpression]:
+    """`x.cuda()` of `Variable(x.cuda())`"""
+    return [arg.value for arg in node.args] if isinstance(node, cst.Call) else []

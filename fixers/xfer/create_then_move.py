@@ -8,9 +8,10 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import libcst as cst
+from torchlint.fixers._together import places_of
 from torchlint.fixers.xfer._casts import call_on, cast_again, cast_type, is_cast_to_long, is_shaped_only
 from torchlint.fixers.xfer._long_lines import grows_too_long, joins_lines_too_long, outgrows_limit
-from torchlint.fixers.xfer._reach import check_reach, is_seeded, runs_once, says_where_numbers_go
+from torchlint.fixers.xfer._reach import check_reach, is_seeded, made_in_other_arms, runs_once, says_where_numbers_go
 from torchlint.fixers.xfer._target import Target, known, target_of, tensor_of_both
 from torchlint.fixers.xfer._twins import cut, is_said_by_name, twins
 
@@ -26,6 +27,7 @@ from torchlint.semantics.values import Kind
 
 if TYPE_CHECKING:
     from torchlint.analyses.xfer.creations import Creation
+    from torchlint.finding import Places
     from torchlint.rule import Report
     from torchlint.semantics.entities import Call
     from torchlint.semantics.model import Model
@@ -61,7 +63,21 @@ def fix(report: Report, model: Model) -> Fix:
     check_reach(creation, model)
     if _would_leave_a_second_name(creation, model):
         raise NoFixError("a second name for the same tensor would be left of the copy")
-    edits = [*_edits(creation, target, rewriter, model), *twins(creation, target, rewriter, model)]
+    made = _made(creation, target, rewriter, model)
+    beside, places = twins(creation, target, rewriter, model)
+    alike = _made_alike(creation.made.factories, made.edits, model)
+    return replace(made, edits=(*made.edits, *beside), goes_with=(places, alike))
+
+
+def _made_alike(factories: Sequence[Call], edits: Sequence[Edit], model: Model) -> Places:
+    """What other branches make in the same way, where another function is to make it."""
+    renamed = {edit.start for edit in edits if edit.start < edit.end}
+    calls = [call for call in factories if model.span(call.node.func)[0] in renamed]
+    return places_of([other.func for call in calls for other in made_in_other_arms(call, model)], model)
+
+
+def _made(creation: Creation, target: Target, rewriter: Rewriter, model: Model) -> Fix:
+    edits = _edits(creation, target, rewriter, model)
     why = _WHY[creation.made.agreement]
     if target.is_certain and _is_rounded_once(creation, target, model):
         return Fix(tuple(edits), Applicability.UNSAFE, _WHY_ONCE)
@@ -146,7 +162,9 @@ def _edits(creation: Creation, target: Target, rewriter: Rewriter, model: Model)
     casts = _casts_to_host(creation, folded, rewriter, model)
     edits: list[Edit] = []
     for factory in creation.made.factories:
-        names = _Names(factory, tensor_of_both(factory, target, dtype, model), rewriter)
+        is_scripted = factory.callee == "torch.tensor" and "torch.jit" in model.source.text  # without `new_tensor`
+        tensor = tensor_of_both(factory, target, dtype, model) if not is_scripted else None
+        names = _Names(factory, tensor, rewriter)
         if numbers_given(factory, model) is not None:
             is_plain = runs_once(creation.move, model) or model.once(says_where_numbers_go)
             made, arguments = _of_numbers(factory, dtype is not None, is_plain, names, model)

@@ -61,8 +61,9 @@ class GrowByCat(Rule):
     Safe where every part is a new tensor: the numbers, the dtype and the gradients are the same, and what the tensor
     was before the loop stays the first part. Unsafe where a part may be memory that a later iteration writes to, and
     where the first iteration begins the tensor (`if i == 0:`, `if out is None:`), of which a single iteration now makes
-    a copy. No fix where the loop asks for the length of the tensor, where it is not known what the tensor is before the
-    loop, and where it is an attribute, which others may read at any time.
+    a copy. Only shown where the condition that begins it is there for more than that, and stays. No fix where the loop
+    asks for the length of the tensor, where it is not known what the tensor is before the loop, where the parts are in
+    a list already, and where it is an attribute, which others may read at any time.
 
     ## Measured effect
 

@@ -1,18 +1,17 @@
-"""A fix is only shown where another place of the same function looks the same and would stay as it is: two ways to say
-one thing side by side help nobody."""
+"""Places that look the same as one that a fix changes, and would stay as they are."""
 
 from __future__ import annotations
 
 import re
-from bisect import bisect_left
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias
 
 import libcst as cst
 
-from torchlint.finding import Applicability, Edit, Finding, Fix
+from torchlint.finding import Edit, Finding, Fix
+from torchlint.fixing.edited import Edited
 from torchlint.semantics import torch_api
 from torchlint.semantics.tree import walk
 from torchlint.semantics.values import Kind
@@ -28,28 +27,21 @@ _COPIES = ("to", "cuda", "type", "type_as")
 _NEEDED = {"persistent_workers": "num_workers"}  # a call without the second has no use for the first
 
 
-def shown_beside_others(found: Sequence[tuple[cst.CSTNode, Finding]], model: Model) -> Iterator[Finding]:
-    """The findings of a rule and the nodes that they point at: a fix that leaves a like place is shown only, and then
-    its own place is left, too."""
-    applied = {at: (node, fix) for at, (node, finding) in enumerate(found) if (fix := _applied(finding)) is not None}
-    beside: dict[int, cst.CSTNode] = {}
-    fresh: dict[int, cst.CSTNode] | None = None
-    while applied and (fresh is None or fresh):
-        untouched = [
-            node
-            for at, (node, finding) in enumerate(found)
-            if at not in applied
-            and (isinstance(node, cst.Attribute) or (_may_be_like(node, finding, model) and not _draws(node, model)))
-        ]
-        drawn = [node for at, (node, _) in enumerate(found) if at not in applied and _draws(node, model)]
-        edits = [edit for _, fix in applied.values() for edit in fix.edits]
-        places = _Places(model, edits, untouched, drawn)
-        fresh = {at: left for at, each in applied.items() if (left := places.left(*each)) is not None}
-        applied = {at: each for at, each in applied.items() if at not in fresh}
-        beside |= fresh
-    for at, (_, finding) in enumerate(found):
-        fix = _applied(finding)
-        yield finding if fix is None or at not in beside else replace(finding, fix=_shown(fix, beside[at], model))
+def left_alike(
+    found: Mapping[int, tuple[cst.CSTNode, Finding]], applied: Mapping[int, Fix], model: Model
+) -> dict[int, tuple[int, int]]:
+    """Of the findings of a rule, by any numbers, and the fixes of those that are made: the fixes that leave a place
+    which looks like their own, and that place."""
+    others = [each for at, each in found.items() if at not in applied]
+    untouched = [
+        node
+        for node, finding in others
+        if isinstance(node, cst.Attribute) or (_may_be_like(node, finding, model) and not _draws(node, model))
+    ]
+    edits = [edit for fix in applied.values() for edit in fix.edits]
+    places = _Places(model, edits, untouched, [node for node, _ in others if _draws(node, model)])
+    left = {at: places.left(found[at][0], fix) for at, fix in applied.items()}
+    return {at: model.span(node) for at, node in left.items() if node is not None}
 
 
 def _may_be_like(node: cst.CSTNode, finding: Finding, model: Model) -> bool:
@@ -72,15 +64,6 @@ def _draws(node: cst.CSTNode, model: Model) -> bool:
     """Whether random numbers are drawn, which nobody takes for the like of others: `torch.rand(3).to(device)`."""
     calls = (model.call(part).callee or "" for part in walk(node) if isinstance(part, cst.Call))
     return any((entry := torch_api.lookup(name)) is not None and "random" in entry.flags for name in calls)
-
-
-def _applied(finding: Finding) -> Fix | None:
-    return finding.fix if finding.fix and finding.fix.applicability is not Applicability.DISPLAY else None
-
-
-def _shown(fix: Fix, left: cst.CSTNode, model: Model) -> Fix:
-    why = f"{model.place(left)} has another like it that would stay as it is".capitalize()
-    return replace(fix, applicability=Applicability.DISPLAY, why=f"{fix.why.rstrip('.')}. {why}." if fix.why else why)
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,7 +99,7 @@ class _Places:
             for node in untouched
             if isinstance(node, cst.Attribute) and (statement := model.small_statement(node)) is not None
         }
-        self._edited = _merged((edit.start, edit.end) for edit in edits)
+        self._edited = Edited(edits)
         self._all: dict[str | None, dict[_Likeness, list[cst.CSTNode]]] = {}
         self._words: dict[cst.ClassDef, defaultdict[str, list[cst.CSTNode]]] = {}
         self._left: dict[tuple[str | None, _Likeness, _Change], cst.CSTNode | None] = {}
@@ -172,24 +155,11 @@ class _Places:
         return [other for other in self._words[around][model.code(node)] if other is not node]
 
     def _is_edited(self, node: cst.CSTNode) -> bool:
-        start, end = self._model.span(node)
-        at = bisect_left(self._edited, start, key=lambda edited: edited[1])
-        return at < len(self._edited) and self._edited[at][0] <= end
+        return self._model.span(node) in self._edited
 
 
 def _attribute(node: cst.CSTNode) -> str | None:
     return node.attr.value if isinstance(node, cst.Attribute) else None
-
-
-def _merged(spans: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
-    """Spans in the order of the text, those that overlap as one."""
-    merged: list[tuple[int, int]] = []
-    for start, end in sorted(spans):
-        if merged and start <= merged[-1][1]:
-            merged[-1] = (merged[-1][0], max(end, merged[-1][1]))
-        else:
-            merged.append((start, end))
-    return merged
 
 
 def _change(fix: Fix, model: Model) -> _Change:

@@ -11,6 +11,7 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import chain, islice
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -22,6 +23,7 @@ from torchlint.semantics.effects import TRAINING
 from torchlint.semantics.entities import Call, Class, Function, Role
 from torchlint.semantics.handed import handed_back, made_elsewhere
 from torchlint.semantics.handed_objects import calls_on_handed
+from torchlint.semantics.handing_on import importers_naming, importers_through_others
 from torchlint.semantics.heirs import calls_of_heirs, heirs_in
 from torchlint.semantics.nearby import MOST_IMPORTERS, Nearby
 from torchlint.semantics.transfer import Arguments
@@ -326,14 +328,17 @@ class Imports:
         return self._heirs[cls]
 
     def _importers_naming(self, *words: str) -> Iterator[tuple[str, Model]]:
-        """A few files that import this one and name one of the words: those in which something trains before others."""
+        """A few files that import this one and name one of the words: those in which something trains before others,
+        and last those that get it through others."""
         sources = {file: self.project.source(file) for file in self.nearby.importing(self.file)}
         texts = {file: source.text for file, source in sources.items() if source is not None}
         named = {file for file, text in texts.items() if any(word in text for word in words)}
-        naming = sorted(self.nearby.if_few(named))
-        if len(naming) > MOST_IMPORTERS:
-            naming.sort(key=lambda file: "backward(" not in texts[file])
-        found = ((file, self._importer(file)) for file in naming[:MOST_IMPORTERS])
+        direct = sorted(self.nearby.if_few(named))
+        if len(direct) > MOST_IMPORTERS:
+            direct.sort(key=lambda file: "backward(" not in texts[file])
+        further = importers_through_others(self.project, self.file, set(words))
+        naming = chain(direct, (file for file in further if file not in named))
+        found = ((file, self._importer(file)) for file in islice(naming, MOST_IMPORTERS))
         yield from ((file, model) for file, model in found if model is not None)
 
     def _importer(self, file: str) -> Model | None:
@@ -350,10 +355,13 @@ class Imports:
 
     @cached_property
     def _importers(self) -> tuple[str, ...]:
+        """Those that get it through others are of no account where there are too many with them."""
         names = {function.cls.name if function.cls is not None else function.name for function in self._asked}
-        stem = self.project.module_name(self.file).rpartition(".")[2]
-        files = self.project.files_importing(self.file, frozenset(names | {stem}))
-        return tuple(sorted(self.nearby.if_few({file for file in files if self._is_named_in(file, names)})))
+        direct = tuple(sorted(self.nearby.if_few(set(importers_naming(self.project, self.file, names)))))
+        if len(direct) >= MOST_IMPORTERS:
+            return direct
+        through = tuple(importers_through_others(self.project, self.file, names))
+        return (*direct, *through) if len(direct) + len(through) <= MOST_IMPORTERS else direct
 
     @cached_property
     def _calls_by_name(self) -> dict[str, list[ForeignCall]]:
@@ -371,10 +379,6 @@ class Imports:
                     for_others = is_test or self.project.is_published(self.file, name.partition(".")[0])
                     found.setdefault(name, []).append(self._foreign_call(call, model, file, makers, for_others))
         return found
-
-    def _is_named_in(self, file: str, names: set[str]) -> bool:
-        source = self.project.source(file)
-        return source is not None and any(name + "(" in source.text for name in names)
 
     def _foreign_call(
         self, call: Call, model: Model, file: str, makers: Mapping[cst.CSTNode, str], for_others: bool

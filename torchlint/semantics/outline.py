@@ -62,6 +62,25 @@ def names_used(text: str) -> set[str]:
     return names | {node.value for node in nodes if isinstance(node, ast.Constant) and isinstance(node.value, str)}
 
 
+def values_taken(text: str) -> frozenset[str]:
+    """The last names of what a file imports, or takes of a module that it imports, and hands around as a value instead
+    of calling it: `{"kl": divergence}`, `losses.divergence`, and a module that `getattr` is given."""
+    tree = parsed(text)
+    nodes = list(ast.walk(tree)) if tree is not None else []
+    imported = {
+        alias.asname or alias.name.partition(".")[0]: alias.name.rpartition(".")[2]
+        for node in nodes
+        if isinstance(node, (ast.Import, ast.ImportFrom))
+        for alias in node.names
+    }
+    used = {node.func for node in nodes if isinstance(node, ast.Call)}
+    used |= {node.value for node in nodes if isinstance(node, ast.Attribute) and node.attr != "__dict__"}
+    found = {imported.get(node.id, "") for node in nodes if isinstance(node, ast.Name) and node not in used}
+    attributes = (node for node in nodes if isinstance(node, ast.Attribute) and node not in used)
+    found.update(node.attr for node in attributes if isinstance(node.value, ast.Name) and node.value.id in imported)
+    return frozenset(found)
+
+
 def _imports_anywhere(tree: ast.Module) -> frozenset[str]:
     found: set[str] = set()
     for node in _statements(tree.body):

@@ -7,7 +7,7 @@ from textwrap import dedent
 import pytest
 
 from tests.rules.data.test_no_workers import HEADER
-from tests.support import findings
+from tests.support import findings, fixed
 
 CROPS = """\
 from crops import Crops
@@ -50,3 +50,32 @@ def test_an_epoch_is_no_input_of_its_own(around: str, count: int) -> None:
             optimizer.step()
     """
     assert len(findings(HEADER + dedent(code), "DATA01")) == count
+
+
+@pytest.mark.parametrize(
+    ("line", "is_fixed"),
+    [
+        ("print(options.batch)", True),
+        ("print(options.workers)", False),  # which says how many there are where others are made
+        ("torch.distributed.init_process_group('nccl')", False),  # each of several processes would start as many
+    ],
+)
+def test_how_many_workers_there_may_be_is_said_elsewhere(line: str, is_fixed: bool) -> None:
+    code = f"""\
+    import torch
+    from torch.utils.data import DataLoader
+    from torchvision.datasets import ImageFolder
+
+    def main(options, net, optimizer):
+        {line}
+        loader = DataLoader(ImageFolder("images"), batch_size=8, shuffle=True)
+        for epoch in range(9):
+            for x, y in loader:
+                optimizer.zero_grad()
+                torch.nn.functional.cross_entropy(net(x.cuda()), y.cuda()).backward()
+                optimizer.step()
+
+    if __name__ == "__main__":
+        main()
+    """
+    assert ("num_workers=min(8" in fixed(dedent(code), "DATA01", unsafe=True)) is is_fixed

@@ -400,3 +400,12 @@ def f(xs):
 @pytest.mark.parametrize("name", LOOK_ALIKES)
 def test_a_look_alike_is_not_reported(name: str) -> None:
     assert findings(HEAD + LOOK_ALIKES[name], "MEM10") == []
+
+
+@pytest.mark.parametrize(("made", "is_fixed"), [("[torch.relu(x) for x in xs]", False), ("torch.stack(xs)", True)])
+def test_what_is_in_a_list_already_is_not_put_into_another(made: str, is_fixed: bool) -> None:
+    code = f"import torch\n\ndef f(xs):\n    parts = {made}\n    out = parts[0] + 0\n"
+    code += "    for k in range(len(parts) - 1):\n        out = torch.cat((out, parts[k + 1]), 1)\n    return out\n"
+    first = code.replace("parts[0] + 0", "parts[0]")
+    assert "out_parts" in fixed(code, "MEM10", unsafe=True)
+    assert ("out_parts" in fixed(first, "MEM10", unsafe=True)) is is_fixed

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from tests.support import findings, fixed
+from tests.support import as_shown, findings, fixed
 from torchlint.finding import Applicability
 
 HEAD = "import torch\n\n\n"
@@ -167,7 +167,7 @@ def same(one: object, other: object) -> bool:
 @pytest.mark.parametrize("name", GROWING)
 def test_the_list_begins_where_the_tensor_does(name: str) -> None:
     before = HEAD + GROWING[name]
-    after = fixed(before, "MEM10", unsafe=True)
+    after = as_shown(before, "MEM10")
     assert "out_parts" in after
     assert findings(after, "MEM10") == []
     for count in (1, 2, 5):
@@ -180,7 +180,7 @@ def test_the_list_begins_where_the_tensor_does(name: str) -> None:
 @pytest.mark.parametrize("name", NOTHING_BEFORE)
 def test_a_loop_without_iterations_leaves_what_was_there(name: str) -> None:
     before = HEAD + NOTHING_BEFORE[name]
-    after = fixed(before, "MEM10", unsafe=True)
+    after = as_shown(before, "MEM10")
     assert "if out_parts else" in after
     assert findings(after, "MEM10") == []
     for count in (0, 1, 2, 5):
@@ -192,6 +192,15 @@ def test_a_condition_that_only_tells_the_first_part_apart_goes() -> None:
         "def f(xs):\n    out_parts = []\n    for i, x in enumerate(xs):\n        out_parts.append(x * 2)\n"
         "    out = torch.cat(out_parts)\n    return out\n"
     )
+
+
+@pytest.mark.parametrize("name", ["by a count, with another first part", "by a flag"])
+def test_a_list_that_begins_in_a_branch_is_only_shown(name: str) -> None:
+    code = HEAD + GROWING[name]
+    assert fixed(code, "MEM10", unsafe=True) == code
+    [found] = findings(code, "MEM10")
+    assert found.fix is not None
+    assert found.fix.applicability is Applicability.DISPLAY
 
 
 def test_a_count_is_that_of_its_loop() -> None:
@@ -362,7 +371,7 @@ def test_a_condition_that_only_begins_several_tensors_goes() -> None:
 )
 def test_a_condition_that_is_there_for_more_stays(line: str, other: str) -> None:
     before = HEAD + NOTHING_BEFORE["two tensors of one condition"].replace(line, other)
-    after = fixed(before, "MEM10", unsafe=True)
+    after = as_shown(before, "MEM10")
     assert "if not out_parts:" in after
     for count in (0, 1, 2, 5):
         assert same(called(before, count), called(after, count))
@@ -387,7 +396,7 @@ def f(xs):
         seen.append(other.sum())
     return out + torch.stack(seen).sum()
 """
-    after = fixed(before, "MEM10", unsafe=True)
+    after = as_shown(before, "MEM10")
     assert "out_parts = [x * k]" in after
     for count in (1, 2, 5):
         assert same(called(before, count), called(after, count))

@@ -63,7 +63,8 @@ def test_a_list_is_as_well_kept_everywhere_or_nowhere() -> None:
     assert fixed(both, "SYNC01", unsafe=True).count("kept.append(loss.detach())") == 2
     one = code.replace("LINE", "kept.append(loss.item())\n        print(loss.item())")
     assert fixed(one, "SYNC01", unsafe=True) == one
-    assert any("the same words on line" in (found.no_fix or "") for found in findings(one, "SYNC01"))
+    shown = [found.fix for found in findings(one, "SYNC01") if found.fix is not None]
+    assert any("has another like it that would stay as it is" in fix.why for fix in shown)
 
 
 def test_what_stands_beside_a_sum_that_stays_would_save_nothing() -> None:

@@ -115,8 +115,9 @@ def test_a_tensor_of_data_that_cannot_be_told_its_device_keeps_the_others(other:
         return nodes, OTHER
     """
     [found] = findings(dedent(code).replace("OTHER", other), "XFER01")
-    assert found.fix is None
-    assert "two ways to say it help nobody" in (found.no_fix or "")
+    assert found.fix is not None
+    assert found.fix.applicability is Applicability.DISPLAY
+    assert "has another like it that would stay as it is" in found.fix.why
 
 
 def test_a_range_counts_in_whole_numbers_without_a_cast() -> None:
@@ -282,7 +283,8 @@ def test_two_tensors_that_would_name_the_device_on_a_line_stay_where_it_gets_too
 def test_a_tensor_of_data_that_would_be_another_on_the_device_keeps_the_others(made: str) -> None:
     code = f"import torch\n\ndef build(rows, device):\n    zero = torch.zeros(3).to(device)\n    return zero, {made}\n"
     [found] = findings(code, "XFER01")
-    assert found.fix is None
+    assert found.fix is not None
+    assert found.fix.applicability is Applicability.DISPLAY
 
 
 @pytest.mark.parametrize(
@@ -430,3 +432,24 @@ def test_a_class_of_tensors_that_is_given_a_list_is_told_where_to_make_it_beside
 def test_a_number_is_made_as_the_file_makes_others(beside: str, made: str) -> None:
     code = f"import torch\n\ndef f(x):\n    return torch.tensor(0.0).to(x.device)\n\ndef g(x):\n    return {beside}\n"
     assert f"return {made}, device=x.device)" in fixed(code, "XFER01", unsafe=True)
+
+
+@pytest.mark.parametrize(
+    ("made", "is_fixed"),
+    [
+        ("torch.zeros(n)", True),
+        ("torch.tensor(0).float()", False),  # `torch.zeros(())` in one branch alone
+        ("torch.FloatTensor(n, 2)", False),
+    ],
+)
+def test_another_function_makes_it_in_both_branches_or_in_none(made: str, is_fixed: bool) -> None:
+    code = f"import torch\n\ndef f(parts, n):\n    if n > 3:\n        parts.append({made}.cuda())\n"
+    code += f"    else:\n        parts.append({made})\n"
+    assert ("device=" in fixed(code, "XFER01", unsafe=True)) is is_fixed
+
+
+def test_torchscript_has_no_new_tensor() -> None:
+    code = "import torch\n\n@DECORATOR\ndef f(x):\n    return x * torch.tensor([1, 2]).to(x) + x.cuda()\n"
+    assert "x.new_tensor([1, 2])" in fixed(code.replace("DECORATOR", "torch.no_grad()"), "XFER01", unsafe=True)
+    scripted = fixed(code.replace("DECORATOR", "torch.jit.script_if_tracing"), "XFER01", unsafe=True)
+    assert "torch.tensor([1, 2], dtype=x.dtype, device=x.device)" in scripted

@@ -10,11 +10,13 @@ from typing import TYPE_CHECKING
 from torchlint.analyses.callers_by_name import calls_in_other_files, may_run_without_gradients
 from torchlint.analyses.fate import Fate, Tracer
 from torchlint.semantics.dataflow import parameter_of_function
+from torchlint.semantics.outline import values_taken
 from torchlint.semantics.values import Kind
 
 if TYPE_CHECKING:
     from torchlint.semantics.entities import Call, Function
     from torchlint.semantics.model import Model
+    from torchlint.source import Source
 
 _DEPTH = 2
 _TRIAL = re.compile(r"(?i)(^|_)(sanity|tests?|demo)(_|$)")
@@ -33,10 +35,12 @@ def is_off_abroad(model: Model, function: Function) -> bool:
 
 
 def is_trained_abroad(model: Model, function: Function, passes: Sequence[Call]) -> bool:
-    """Whether other files take a function that its own file calls, too, perhaps only to try it, and may send backward
-    what it returns of the passes in it."""
-    if not function.callers or not Tracer(model).is_returned(function, *(call.node for call in passes)):
+    """Whether other files take a function that its own file calls, too, perhaps only to try it, or hand it around, and
+    may send backward what it returns of the passes in it."""
+    if not Tracer(model).is_returned(function, *(call.node for call in passes)):
         return False
+    if not function.callers:
+        return _is_handed_around_abroad(model, function)
     abroad = calls_in_other_files(model, function)
     if not abroad:
         is_only_tried = all(call.function.is_module for call in function.callers)
@@ -45,6 +49,22 @@ def is_trained_abroad(model: Model, function: Function, passes: Sequence[Call]) 
         Tracer(home).of_expression(call.node) for home, call in abroad if home.grad_enabled(call.node) is not False
     )
     return any(fate & (Fate.BACKWARD | Fate.ESCAPES) for fate in fates)
+
+
+def _is_handed_around_abroad(model: Model, function: Function) -> bool:
+    """Whether its file or another one puts a function into a dict, or asks its module for what is named there, so that
+    nobody sees who calls it, and a file from which it can be reached takes gradients."""
+    if function.cls is not None or function.parent is None or not function.parent.is_module:
+        return False
+    users = model.users()
+    names = {function.name, model.path.stem}
+    if not any("backward(" in source.text for source in users):
+        return False
+    return function.passed_around or any(not names.isdisjoint(model.once_of(source, _values_taken)) for source in users)
+
+
+def _values_taken(source: Source) -> frozenset[str]:
+    return values_taken(source.text)
 
 
 def _grads_abroad(model: Model, function: Function) -> list[bool | None]:
