@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import os
 import signal
+import subprocess
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import TYPE_CHECKING
 
 import pytest
 
+from tests.forked.process import Forks
 from torchlint import engine
 from torchlint.config import Settings
 from torchlint.finding import Applicability, Edit, Fix
@@ -21,7 +25,9 @@ Fixer = Callable[[Report, "Model"], "Fix | None"]
 
 
 def pytest_configure() -> None:
-    """Programs that the tests start must hear Ctrl-C, also under nohup or in the background of a script."""
+    """Programs that the tests start must hear Ctrl-C, also under nohup or in the background of a script. Tensors are
+    small here, and threads that wait for work take time from other tests."""
+    os.environ.setdefault("OMP_NUM_THREADS", "1")
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
 
@@ -70,3 +76,20 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """An empty working directory outside of any project."""
     monkeypatch.chdir(tmp_path)
     return tmp_path
+
+
+@pytest.fixture(scope="session")
+def forks() -> Iterator[Forks]:
+    made = Forks()
+    yield made
+    made.close()
+
+
+@pytest.fixture(scope="module")
+def forked(forks: Forks) -> Iterator[None]:
+    """Programs under the probe need not load torch."""
+    from torchlint.runtime_check import launch
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(launch, "subprocess", SimpleNamespace(**{**vars(subprocess), "Popen": forks.start}))
+        yield

@@ -10,6 +10,8 @@ import pytest
 
 from tests.cli.test_check import call
 
+pytestmark = pytest.mark.usefixtures("forked")
+
 VERSIONS = '''\
 import torch
 

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import os
 import re
-import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+
+from tests.forked.process import Forks
+
+Run = Callable[..., str]
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 SHORT_RUN = {
@@ -18,10 +22,13 @@ SHORT_RUN = {
 }
 
 
-def run(script: str, *options: str) -> str:
-    environment = {**os.environ, "CUDA_VISIBLE_DEVICES": "", "OMP_NUM_THREADS": "1"}
-    command = [sys.executable, "-W", "error", str(EXAMPLES / script), *options]
-    return subprocess.run(command, env=environment, capture_output=True, text=True, check=True, timeout=120).stdout
+@pytest.fixture
+def run(forks: Forks) -> Run:
+    def run(script: str, *options: str) -> str:
+        environment = {**os.environ, "CUDA_VISIBLE_DEVICES": "", "OMP_NUM_THREADS": "1"}
+        return forks.run([sys.executable, "-W", "error", str(EXAMPLES / script), *options], environment)
+
+    return run
 
 
 def test_every_example_has_a_short_run() -> None:
@@ -30,12 +37,12 @@ def test_every_example_has_a_short_run() -> None:
 
 
 @pytest.mark.parametrize("script", SHORT_RUN)
-def test_two_runs_print_the_same_figures(script: str) -> None:
+def test_two_runs_print_the_same_figures(run: Run, script: str) -> None:
     first, second = (run(script, *SHORT_RUN[script]) for _ in range(2))
     assert re.search(r"\d\.\d", first)
     assert first == second
 
 
 @pytest.mark.parametrize("script", SHORT_RUN)
-def test_every_example_explains_its_options(script: str) -> None:
+def test_every_example_explains_its_options(run: Run, script: str) -> None:
     assert "--seed" in run(script, "--help")

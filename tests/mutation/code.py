@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Iterator
-from functools import cached_property
+from functools import cache, cached_property
+from itertools import accumulate
 
 from torchlint.finding import Edit
 
@@ -36,7 +37,11 @@ class Code:
         return self.offset(node.lineno, node.col_offset), self.offset(node.end_lineno, node.end_col_offset)
 
     def offset(self, line: int, column: int = 0) -> int:
-        return sum(map(len, self.lines[: line - 1])) + column
+        return self._line_starts[line - 1] + column
+
+    @cached_property
+    def _line_starts(self) -> list[int]:
+        return [0, *accumulate(map(len, self.lines))]
 
     def above(self, node: ast.AST) -> Iterator[ast.AST]:
         """The nodes around a node, the nearest first."""
@@ -144,6 +149,12 @@ class Code:
 
     def is_under(self, node: ast.AST, holds: Callable[[ast.AST], bool]) -> bool:
         return any(holds(outer) for outer in self.above(node))
+
+
+@cache
+def code_of(text: str) -> Code:
+    """Of a program that every kind of defect is put into."""
+    return Code(text)
 
 
 def last_name(node: ast.expr) -> str:

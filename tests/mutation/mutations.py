@@ -11,8 +11,9 @@ import ast
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from enum import Enum
+from functools import cached_property
 
-from tests.mutation.code import Code, Function, last_name, root_name
+from tests.mutation.code import Code, Function, code_of, last_name, root_name
 from tests.mutation.programs import Program
 from torchlint.finding import Edit, Finding
 from torchlint.source import splice
@@ -76,14 +77,18 @@ class Mutant:
             start, end = self.code.span(self.code.statement(self.site.node))
             longer = len(self.text) - len(self.code.text)
             return start <= finding.start < max(end, end + longer)
-        mutated = Code(self.text)
         index = self.code.definitions().index(self.code.outermost(self.site.node))
+        mutated = self._mutated_code
         return index == mutated.definitions().index(mutated.outermost(mutated.at(finding.start)))
+
+    @cached_property
+    def _mutated_code(self) -> Code:
+        return Code(self.text)
 
 
 def mutants(program: Program, kinds: Iterable[Kind] | None = None) -> Iterator[Mutant]:
     for file, text in program.files.items():
-        code = Code(text)
+        code = code_of(text)
         for kind in KINDS if kinds is None else kinds:
             for site in kind.sites(code):
                 if not _is_excluded(code, site, kind):

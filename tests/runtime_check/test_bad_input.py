@@ -13,6 +13,8 @@ from torchlint.runtime_check import Options, Overall, Verdict, verify_trees
 from torchlint.runtime_check.equivalence import Sameness
 from torchlint.runtime_check.report import lines
 
+pytestmark = pytest.mark.usefixtures("forked")
+
 FEW = Options(steps=4, warmup=1, blocks=0, timeout=120.0)
 
 AWKWARD = """

@@ -13,6 +13,8 @@ import pytest
 
 from tests.runtime_check.programs import launch
 
+pytestmark = pytest.mark.usefixtures("forked")
+
 PROGRAM = """
     import contextlib, time, warnings
     import torch

@@ -10,6 +10,8 @@ import pytest
 from torchlint.runtime_check import Candidate, FixStatus, FixVerdict, Options, Overall, Verdict, verify_fixes
 from torchlint.runtime_check.equivalence import Sameness
 
+pytestmark = pytest.mark.usefixtures("forked")
+
 PROGRAM = """\
 import torch
 from torch import nn

@@ -13,6 +13,8 @@ from torchlint.runtime_check.overlay import SMALL
 
 from tests.runtime_check.programs import launch
 
+pytestmark = pytest.mark.usefixtures("forked")
+
 observe = partial(launch, steps=6, warmup=1)
 
 

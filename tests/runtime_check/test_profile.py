@@ -15,6 +15,8 @@ from torchlint.runtime_check.profile import SCHEMA, Cost, Finding, Hotspot, Meas
 from torchlint.runtime_check.profile_report import lines
 from torchlint.runtime_check.verdict import Environment
 
+pytestmark = pytest.mark.usefixtures("forked")
+
 TRAINING = """\
 import time
 

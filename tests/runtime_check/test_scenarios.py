@@ -12,6 +12,8 @@ from tests import measured
 from tests.support import findings, fixed
 from torchlint.rule import all_rules, has_fixer
 
+pytestmark = pytest.mark.usefixtures("forked")
+
 SCENARIOS = list(scenarios().values())
 FAMILIES = ("DATA", "KERN", "LIN", "MEM", "SYNC", "VEC", "XFER")
 

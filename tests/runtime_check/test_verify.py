@@ -13,6 +13,8 @@ from torchlint.runtime_check.equivalence import Sameness
 from torchlint.runtime_check.stats import Pace
 from torchlint.runtime_check.verdict import Weight
 
+pytestmark = pytest.mark.usefixtures("forked")
+
 Check = Callable[..., Verdict]
 
 TRAINING = """

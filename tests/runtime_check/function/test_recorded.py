@@ -61,6 +61,7 @@ TRAIN = """
     if __name__ == "__main__":
         main()
 """
+pytestmark = pytest.mark.usefixtures("forked")
 COMMAND = (sys.executable, "train.py")
 
 
