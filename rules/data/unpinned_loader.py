@@ -18,7 +18,8 @@ class UnpinnedLoader(Rule):
 
     Finds data loaders without `pin_memory`, or with `pin_memory=False`, whose batches are moved to a GPU: in the same
     file, by a trainer that is given the loader, by accelerate or Fabric, which prepare it, or, where a function or a
-    method returns the loader, in files that get it from there. Batches of arrays, and of objects of a class without
+    method returns the loader, an object yields what it draws, or the loader has a name at the top level, in files that
+    get it from there; helpers of further files may do it. Batches of arrays, and of objects of a class without
     `pin_memory()`, are left out: pinning leaves them as they are. So are, where no copy is in sight, numbers of words
     that a tokenizer has padded: some kilobytes. Options in a dict that the file itself builds are read; where they come
     from elsewhere, nothing is reported.

@@ -120,10 +120,8 @@ class Nearby:
         yield from (source for source in sources if source is not None)
 
     def _imported(self, file: str) -> set[str]:
-        """The files that a file imports something of."""
-        contents = self.project.outline(file)
-        names = [item.imported for item in contents.names.values() if item.kind == "import"]
-        places = (self.project.resolve(file, dotted) for dotted in (*names, *contents.stars))
+        """The files that a file imports something of, be it within a function."""
+        places = (self.project.resolve(file, dotted) for dotted in self.project.outline(file).imported or ())
         return {place.file for place in places if place is not None}
 
     @cached_property

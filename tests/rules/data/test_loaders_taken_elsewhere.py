@@ -484,6 +484,14 @@ from .base import Base
 def make(name):
     return importlib.import_module("models." + name).Model("cuda")
 """
+CHOICE = """\
+def make(name):
+    if name == "plain":
+        from .plain import Model as Chosen
+    else:
+        from .base import Base as Chosen
+    return Chosen("cuda")
+"""
 MODEL = """\
 from .base import Base
 
@@ -513,6 +521,18 @@ def test_an_object_yields_what_it_draws(tmp_path: Path, yielded: str, base: str,
     if moved:
         files["models/plain.py"] = MODEL.format(moved)
     assert len(found(tmp_path, "data.py", files)) == count
+
+
+def test_an_object_is_given_to_a_class_that_a_function_imports(tmp_path: Path) -> None:
+    files = {
+        "data.py": WRAPPED.format("yield batch"),
+        "main.py": ROUNDS,
+        "models/__init__.py": CHOICE,
+        "models/base.py": PLACEHOLDER.replace("{}", "pass"),
+        "models/plain.py": MODEL.format("to(self.device)"),
+        "other.py": "class Table:\n    def take(self, batch):\n        return batch\n",
+    }
+    assert len(found(tmp_path, "data.py", files)) == 1
 
 
 # -- a class of loaders for others

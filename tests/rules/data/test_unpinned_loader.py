@@ -478,3 +478,44 @@ def test_graphs_that_are_moved_in_place_are_no_tensors(line: str, found: int) ->
     code += f"for batch in loader:\n    graphs, others = batch\n    {line}\n    print(model(graphs).mean())\n"
     assert len(findings(code, "DATA02")) == found
     assert len(findings(code, "XFER02")) == found
+
+
+OF_ITS_OWN_CLASS = """\
+import torch
+from torch.utils.data import DataLoader, Dataset
+
+
+class Squares(Dataset):
+    def __init__(self, count):
+        self.count = count
+
+    def __len__(self):
+        return self.count
+
+    def __getitem__(self, i):
+        return torch.tensor([i, i * i]) * torch.ones(2)
+
+
+class SquareLoader(DataLoader):
+    def __init__(self, count, **options):
+        super().__init__(Squares(count), **options)
+
+
+torch.manual_seed(0)
+device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
+loader = SquareLoader(10, batch_size=3, shuffle=True, num_workers=1)
+seen = [x.to(device) for _ in range(2) for x in loader]
+for x in loader:
+    seen.append(x.to(device))
+"""
+
+
+def test_a_class_that_hands_its_options_on_is_told_to_pin() -> None:
+    changed = fixed(OF_ITS_OWN_CLASS, "DATA02", unsafe=False)
+    assert "num_workers=1, pin_memory=torch.cuda.is_available())" in changed.replace("\n", " ").replace("  ", "")
+    before: dict[str, Any] = {}
+    after: dict[str, Any] = {}
+    exec(compile(OF_ITS_OWN_CLASS, "before", "exec"), before)
+    exec(compile(changed, "after", "exec"), after)
+    assert len(before["seen"]) == len(after["seen"]) == 12
+    assert all(a.equal(b) for a, b in zip(before["seen"], after["seen"], strict=True))

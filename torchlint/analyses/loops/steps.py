@@ -285,7 +285,15 @@ def _foreign_step(model: Model, function: Function, foreign: ForeignCall, depth:
     if caller is None or any(_drives_environment(caller[0], loop) for loop in caller[1].loops()):
         return None
     unseen = _unseen_step(caller[0], function, model, caller[1], caller[1].loops()[0]) if foreign.in_loop else None
-    return unseen or _step_of_call(*caller, depth)
+    found = unseen or _step_of_call(*caller, depth)
+    return Role.STEPS if found is None and _is_whole_step_of(*caller, function, model) else found
+
+
+def _is_whole_step_of(home: Model, call: Call, function: Function, model: Model) -> bool:
+    """Whether a call that another file makes each time that its own function is called does all of a training step, be
+    it that the file does not see that it does."""
+    is_repeated = not call.function.is_module and not call.loops() and not is_gated(home, call.node, None)
+    return is_repeated and is_whole_step(model, function)
 
 
 def _step_of_call(home: Model, call: Call, depth: int) -> Role | None:
