@@ -23,6 +23,7 @@ from torchlint.rule import NoFixError
 from torchlint.semantics.arguments import string_value
 
 if TYPE_CHECKING:
+    from torchlint.analyses.loading.loaders import Loader
     from torchlint.rule import Report
     from torchlint.semantics.entities import Function, Scope
     from torchlint.semantics.model import Model
@@ -58,7 +59,7 @@ def fix(report: Report, model: Model) -> Fix:
         raise NoFixError("many such loaders are made, and how many workers each may have is for you to say")
     check_is_not_one_of_many(loader, "num_workers")
     imports: list[Edit] = []
-    workers = _asked_of_user(model, report.node)
+    workers = _asked_of_user(model, report.node) or _given_beside(loader)
     if workers is None and (said := _number_elsewhere(model)) is not None:
         raise NoFixError(f"`{model.code(said)}` on {model.place(said)} says how many workers there are elsewhere")
     if workers is None and _DISTRIBUTED.search(model.source.text) is not None:
@@ -90,6 +91,18 @@ def _asked_of_user(model: Model, at: cst.CSTNode) -> str | None:
                 if _is_seen(model, target, at):
                     return f"{name}.{option}"
     return None
+
+
+def _given_beside(loader: Loader) -> str | None:
+    """`prefetch`, which the function gets, and gives to the loaders beside."""
+    counts = [other.option("num_workers").node for other in loaders(loader.model) if _is_beside(other, loader)]
+    named = {loader.model.code(count) for count in counts if isinstance(count, cst.Name)}
+    parameters = loader.site.function.params
+    return named.pop() if len(named) == 1 and named <= {*parameters} else None
+
+
+def _is_beside(other: Loader, loader: Loader) -> bool:
+    return other.site.function is loader.site.function and other.option("num_workers").given
 
 
 def _number_elsewhere(model: Model) -> cst.CSTNode | None:

@@ -84,6 +84,8 @@ def _check(found: Evaluation, model: Model) -> None:
         raise NoFixError("a function of another file that it calls takes gradients")
     if _asks_a_wrapper_for_it(region, model):
         raise NoFixError("`volatile` in it says the same to a wrapper of the program's own, and would stay")
+    if found.extent is not Extent.FUNCTION and _is_in_step_without_backward(region, model):
+        raise NoFixError("an optimizer steps beside it, and whether a backward pass is missing is for you to say")
     if found.extent is not Extent.FUNCTION and _adds_to_a_loss(region, model):
         raise NoFixError("it adds to the loss that the same step starts its backward pass from")
     if isinstance(region, cst.SimpleStatementLine) and goes_on(region, found, model):
@@ -274,6 +276,13 @@ def _asks_a_wrapper_for_it(region: cst.CSTNode, model: Model) -> bool:
         and model.call(node).callee != VARIABLE
         for node in walk(region)
     )
+
+
+def _is_in_step_without_backward(region: cst.CSTNode, model: Model) -> bool:
+    """Whether the loop around it steps an optimizer, and nothing in it, as far as can be seen, takes gradients."""
+    around = [model.effects(loop) for loop in model.loops_around(region)]
+    steps = any(effects.optimizer_steps for effects in around)
+    return steps and not any(effects.has("backward") or effects.has("gradients") for effects in around)
 
 
 def _adds_to_a_loss(region: cst.CSTNode, model: Model) -> bool:

@@ -33,7 +33,7 @@ def shown_where_others_stay(found: Sequence[tuple[cst.CSTNode, Finding]], model:
         applied = {at: fix for at, fix in applied.items() if at not in fresh}
         left |= fresh
     return [
-        finding if at not in left else replace(finding, fix=_shown(finding.fix, left[at], model))
+        replace(finding, fix=_decided(finding.fix, left.get(at), model)) if finding.fix is not None else finding
         for at, (_, finding) in enumerate(found)
     ]
 
@@ -58,10 +58,12 @@ def _applied(finding: Finding) -> Fix | None:
     return finding.fix if finding.fix and finding.fix.applicability is not Applicability.DISPLAY else None
 
 
-def _shown(fix: Fix | None, left: tuple[int, int], model: Model) -> Fix | None:
-    if fix is None:
-        return None
+def _decided(fix: Fix, left: tuple[int, int] | None, model: Model) -> Fix:
+    """What it goes with is of no account any more."""
+    if left is None:
+        return replace(fix, goes_with=()) if fix.goes_with else fix
     cell, line, _ = model.source.locate(left[0])
     place = f"Line {line}" if cell is None else f"Line {line} of cell {cell}"
     why = f"{place} has another like it that would stay as it is"
-    return replace(fix, applicability=Applicability.DISPLAY, why=f"{fix.why.rstrip('.')}. {why}." if fix.why else why)
+    why = f"{fix.why.rstrip('.')}. {why}." if fix.why else why
+    return replace(fix, applicability=Applicability.DISPLAY, why=why, goes_with=())

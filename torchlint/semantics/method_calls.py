@@ -72,7 +72,7 @@ class MethodCalls(LibraryCalls):
                 return numpy_results.method(method)
             case Kind.INSTANCE if (receiver.ref or "").startswith("torch.distributions."):
                 call.callee = f"{receiver.ref}.{method}"
-                return tensor_methods.distribution_method(receiver, method, self.grad)
+                return tensor_methods.distribution_method(receiver, method, given, self.grad)
             case Kind.INSTANCE if (known := frameworks.method(receiver.ref or "", method, given)) is not None:
                 return known
             case Kind.INSTANCE if method in ("cuda", "to", "cpu"):

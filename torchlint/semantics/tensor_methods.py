@@ -168,8 +168,8 @@ def distribution(name: str, given: Arguments, enabled: bool | None) -> Value:
     return Value(Kind.INSTANCE, grad, mixed_place(given.all()), ref=name)
 
 
-def distribution_method(receiver: Value, method: str, enabled: bool | None) -> Value:
-    """Result of a method of an object of torch.distributions."""
+def distribution_method(receiver: Value, method: str, given: Arguments, enabled: bool | None) -> Value:
+    """Result of a method of an object of torch.distributions. A flow is trained through the points of `log_prob`."""
     entry = torch_api.lookup(f"torch.distributions.Distribution.{method}")
     if entry is None or not entry.results:
         return UNKNOWN
@@ -177,7 +177,8 @@ def distribution_method(receiver: Value, method: str, enabled: bool | None) -> V
         return receiver
     if entry.grad == "no" or enabled is False:
         return Value(Kind.TENSOR, Grad.DETACHED, receiver.place)
-    return Value(Kind.TENSOR, receiver.grad if enabled else Grad.UNKNOWN, receiver.place)
+    grad = Grad.CARRIES if any(value.grad is Grad.CARRIES for value in given.all()) else receiver.grad
+    return Value(Kind.TENSOR, grad if enabled else Grad.UNKNOWN, receiver.place)
 
 
 def _moved(receiver: Value, given: Arguments) -> Value:

@@ -79,3 +79,30 @@ def test_how_many_workers_there_may_be_is_said_elsewhere(line: str, is_fixed: bo
         main()
     """
     assert ("num_workers=min(8" in fixed(dedent(code), "DATA01", unsafe=True)) is is_fixed
+
+
+def test_a_function_that_is_told_how_many_workers_tells_all_its_loaders() -> None:
+    code = """\
+    import torch
+    from torch.utils.data import DataLoader
+    from torchvision.datasets import ImageFolder
+
+    def build(prefetch):
+        train = DataLoader(ImageFolder("train"), batch_size=8, shuffle=True, num_workers=prefetch)
+        return train, DataLoader(ImageFolder("test"), batch_size=8)
+
+    def main(net, optimizer):
+        train, test = build(4)
+        for epoch in range(9):
+            for x, y in train:
+                optimizer.zero_grad()
+                torch.nn.functional.cross_entropy(net(x.cuda()), y.cuda()).backward()
+                optimizer.step()
+            for x, y in test:
+                print((net(x.cuda()).argmax(1) == y.cuda()).sum())
+
+    if __name__ == "__main__":
+        main()
+    """
+    made = fixed(dedent(code), "DATA01", unsafe=True)
+    assert 'ImageFolder("test"), batch_size=8, num_workers=prefetch)' in made

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from textwrap import dedent
+
 import pytest
 
 from tests.rules.mem.recorded_evaluations import SETUP
@@ -123,3 +125,21 @@ def test_a_method_whose_callers_switch_autograd_off(generate: str, lines: list[s
     after = fixed(CAPTIONER.replace("GENERATE", generate), "MEM05").splitlines()
     switched = [after[at + 1] for at, line in enumerate(after) if line.strip() == "@torch.no_grad()"]
     assert [line.split("(")[0].split()[-1] for line in switched] == lines
+
+
+@pytest.mark.parametrize(("line", "is_fixed"), [("optimizer.step()", False), ("print(x.shape)", True)])
+def test_a_step_that_lost_its_backward_pass_is_left(line: str, is_fixed: bool) -> None:
+    code = f"""\
+    import torch
+
+    def find_rate(net: torch.nn.Linear, loader, optimizer):
+        losses = []
+        for x, y in loader:
+            scores = net(x)
+            {line}
+            losses.append((scores.argmax(1) == y).sum().item())
+        return losses
+    """
+    [found] = findings(dedent(code), "MEM05", "MEM09")
+    assert (found.fix is not None) is is_fixed
+    assert ("backward pass is missing" in found.no_fix) is not is_fixed

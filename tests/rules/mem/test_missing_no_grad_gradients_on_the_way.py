@@ -342,3 +342,24 @@ CHANGED = """
 def test_a_module_that_is_named_for_an_attack_takes_gradients(name: str, line: int) -> None:
     found = findings(CHANGED.format(name=name), "MEM05")
     assert [each.line for each in found] == [line]
+
+
+@pytest.mark.parametrize(("points", "count"), [("z", 0), ("z.detach()", 1)])
+def test_a_flow_is_trained_through_the_points_of_a_density(points: str, count: int) -> None:
+    code = f"""\
+    import torch
+    from torch import distributions
+
+    def fit(flow: torch.nn.Linear, y, optimizer):
+        def cross_entropy(x, flow):
+            z = flow(x)
+            base = distributions.Normal(torch.zeros(z.shape), torch.ones(z.shape))
+            return -base.log_prob({points}).mean()
+
+        for _ in range(10):
+            loss = cross_entropy(y, flow) + flow.weight.sum()
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+    """
+    assert len(findings(dedent(code), "MEM05", "MEM09")) == count
