@@ -57,6 +57,7 @@ def test_what_a_pace_claims(pace: Pace, true_of: list[float], false_of: list[flo
     assert not any(truths.holds(pace, ratio) for ratio in false_of)
 
 
+@pytest.mark.usefixtures("forked")
 def test_a_truth_of_each_kind_is_told_apart() -> None:
     names = {"a logsumexp written out", "one answer less"}
     found = truths.judged("answers", [change for change in truths.changes() if change.name in names])

@@ -17,6 +17,7 @@ import warnings
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from random import Random
 
 import torch
@@ -28,6 +29,7 @@ from tests.support import findings, fixed
 from torchlint.fixing.passes import apply_fixes, choose
 from torchlint.testing import source_of
 
+findings, fixed = lru_cache(maxsize=4096)(findings), lru_cache(maxsize=4096)(fixed)  # asked again for every case
 RULES = ("VEC01", "VEC02", "VEC06", "VEC08", "LIN01", "LIN02", "LIN03")
 SIZES = {"n": 5, "m": 4, "p": 3, "q": 2}
 CASES = {

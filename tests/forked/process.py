@@ -99,7 +99,7 @@ class Forks:
         assert start_new_session
         assert stdin == subprocess.DEVNULL
         program = words[3:] if words[1:2] == ["-W"] else words[1:]
-        if not IS_POSSIBLE or words[0] != sys.executable or not program[0].endswith(".py"):
+        if not IS_POSSIBLE or words[0] != sys.executable or not program[0].endswith((".py", ".ipynb")):
             return subprocess.Popen(
                 words, cwd=cwd, env=env, stdin=stdin, stdout=stdout, stderr=stderr, start_new_session=True
             )

@@ -12,6 +12,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.cli.test_check import call
+
 LEAKING = """\
 import sys
 import time
@@ -58,30 +60,31 @@ def verify(folder: Path, *words: str, **environment: str) -> subprocess.Popen[st
     )
 
 
-def test_a_failing_command_is_an_error_in_json(tmp_path: Path) -> None:
-    (tmp_path / "train.py").write_text(LEAKING + "sys.exit('no data')\n")
-    process = verify(tmp_path, "--output-format", "json", "--", sys.executable, "train.py")
-    output, errors = process.communicate(timeout=120)
-    assert process.returncode == 2, errors
-    found = json.loads(output)
+@pytest.mark.usefixtures("forked")
+def test_a_failing_command_is_an_error_in_json(project: Path) -> None:
+    (project / "train.py").write_text(LEAKING + "sys.exit('no data')\n")
+    done = call("verify", "--output-format", "json", "--", sys.executable, "train.py")
+    assert done.exit_code == 2, done.stderr
+    found = json.loads(done.stdout)
     assert (found["schema"], found["overall"]) == ("torchlint.runtime_check/1", "error")
     assert found["target"]["fixes"] == {"train.py": {"MEM01": 1}}
     assert "no data" in found["log"]
-    assert "--root" not in errors
+    assert "--root" not in done.stderr
 
 
+@pytest.mark.usefixtures("forked")
 @pytest.mark.parametrize("command", ["verify", "profile"])
 def test_a_command_that_misses_files_above_its_folder_is_told_how_to_take_them_along(
-    tmp_path: Path, command: str
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: str
 ) -> None:
     (tmp_path / "setup.py").write_text("")
     (tmp_path / "size.txt").write_text("2")
     folder = tmp_path / "scripts"
     folder.mkdir()
     (folder / "train.py").write_text(LEAKING + "open('../size.txt')\n")
-    words = [sys.executable, "-m", "torchlint", command, "--", sys.executable, "train.py"]
-    done = subprocess.run(words, cwd=folder, capture_output=True, text=True, timeout=120, check=False)
-    assert done.returncode == 2
+    monkeypatch.chdir(folder)
+    done = call(command, "--", sys.executable, "train.py")
+    assert done.exit_code == 2
     assert "holds scripts and nothing above it; `--root ..` takes all of the project along" in done.stderr
 
 
@@ -138,7 +141,8 @@ def test_an_interrupt_ends_the_program_and_leaves_nothing(tmp_path: Path, number
     project, temporary = tmp_path / "project", tmp_path / "temporary"
     project.mkdir()
     temporary.mkdir()
-    (project / "train.py").write_text(LEAKING + f"open({str(tmp_path / 'started')!r}, 'w')\ntime.sleep(100)\n")
+    started = f"import time\nopen({str(tmp_path / 'started')!r}, 'w')\ntime.sleep(100)\n"
+    (project / "train.py").write_text(started + LEAKING)
     process = verify(project, "--", sys.executable, "train.py", TMPDIR=str(temporary))
     deadline = time.monotonic() + 60
     while not (tmp_path / "started").exists() and time.monotonic() < deadline:

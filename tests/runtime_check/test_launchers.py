@@ -10,11 +10,14 @@ from textwrap import indent
 
 import pytest
 
+from tests.cli.test_check import call
 from tests.runtime_check.programs import launch
-from tests.runtime_check.test_command import FEW, verify
+from tests.runtime_check.test_command import FEW
 from tests.runtime_check.test_profile import profile
 from torchlint.fixing.units import FixUnits
 from torchlint.settings_file import Configuration
+
+pytestmark = pytest.mark.usefixtures("forked")
 
 LEAKING = """\
 losses = []
@@ -75,10 +78,11 @@ def notebook(*cells: str) -> str:
 
 def verdict(folder: Path, *words: str) -> dict[str, object]:
     """What `verify` says of the fix of MEM01."""
-    process = verify(folder, "--select", "MEM01", "--output-format", "json", *words)
-    output, errors = process.communicate(timeout=240)
-    assert process.returncode in (0, 3), output + errors
-    found: dict[str, object] = json.loads(output)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(folder)
+        done = call("verify", "--select", "MEM01", "--output-format", "json", *words)
+    assert done.exit_code in (0, 3), done.output
+    found: dict[str, object] = json.loads(done.stdout)
     return found
 
 

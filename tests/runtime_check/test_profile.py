@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import json
-import subprocess
 import sys
 from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
 import pytest
+from click.testing import Result
 from torchlint.runtime_check import Options
 from torchlint.runtime_check.profile import SCHEMA, Cost, Finding, Hotspot, Measured, Profile, Ranked, measure
 from torchlint.runtime_check.profile_report import lines
 from torchlint.runtime_check.verdict import Environment
+
+from tests.cli.test_check import call
 
 pytestmark = pytest.mark.usefixtures("forked")
 
@@ -69,9 +71,10 @@ def line_of(text: str) -> int:
     return number
 
 
-def profile(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "torchlint", "profile", "--quiet", *words]
-    return subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=240, check=False)
+def profile(folder: Path, *words: str) -> Result:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(folder)
+        return call("profile", "--quiet", *words)
 
 
 @pytest.fixture(scope="module")
@@ -81,7 +84,7 @@ def training(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     done = profile(
         folder, "--steps", "15", "--warmup", "3", "--output-format", "json", "--", sys.executable, "train.py"
     )
-    assert done.returncode == 0, done.stderr
+    assert done.exit_code == 0, done.stderr
     found: dict[str, Any] = json.loads(done.stdout)
     return found
 
@@ -157,7 +160,7 @@ def test_a_program_without_steps_is_timed_and_then_counted_as_a_whole(tmp_path: 
 def test_a_command_that_fails_is_named_with_its_last_words(tmp_path: Path) -> None:
     (tmp_path / "train.py").write_text("raise SystemExit('no data')\n")
     done = profile(tmp_path, "--", sys.executable, "train.py")
-    assert done.returncode == 2
+    assert done.exit_code == 2
     assert "baseline does not run: exit code 1" in done.stderr
     assert "no data" in done.stderr
 
