@@ -290,10 +290,15 @@ def _foreign_step(model: Model, function: Function, foreign: ForeignCall, depth:
 
 
 def _is_whole_step_of(home: Model, call: Call, function: Function, model: Model) -> bool:
-    """Whether a call that another file makes each time that its own function is called does all of a training step, be
-    it that the file does not see that it does."""
-    is_repeated = not call.function.is_module and not call.loops() and not is_gated(home, call.node, None)
-    return is_repeated and is_whole_step(model, function)
+    """Whether a call is all of a training step, in a function that loops of another file run, be it that the file does
+    not see what the call does."""
+    if call.loops() or is_gated(home, call.node, None) or not is_whole_step(model, function):
+        return False
+    outer = [(each, _repeating(home, each.node, each.loops())) for each in call.function.callers]
+    return any(
+        loop is not None and not is_gated(home, each.node, loop) and not _is_of_other_things(home, loop)
+        for each, loop in outer
+    )
 
 
 def _step_of_call(home: Model, call: Call, depth: int) -> Role | None:
