@@ -194,7 +194,9 @@ def _all_wrappers(model: Model) -> Places:
 
 def _reads_alike(read: DataRead, model: Model) -> tuple[Places, ...]:
     """The places of the wrappers, for a read in one; of the other reads of `.data` in the function; and of those that
-    are written the same in other methods of the class."""
+    are written the same in other methods of the class. A line that raises is mended though others read `.data`."""
+    if read.use is Use.ELEMENT:
+        return (places_beside(read, model),)
     above = (model.call(node).callee for node in model.ancestors(read.node) if isinstance(node, cst.Call))
     around = [model.once(_all_wrappers)] if VARIABLE in above else []
     function, known = model.function(read.node), model.once(_read_places)

@@ -261,3 +261,11 @@ def test_the_same_line_is_written_the_same_in_a_function(between: str, after: st
     line = "shown.append(x.data.cpu().numpy())\n"
     code = f"def f(shown, handed):\n    x = torch.zeros(2)\n    {line}{between and '    '}{between}    {line}"
     assert changed(code).count(f"shown.append({after}.cpu()") == 2
+
+
+def test_a_line_that_raises_is_mended_beside_reads_that_stay() -> None:
+    code = "def run(x, y):\n    loss = (net(x) - y).mean()\n    kept = y.data if x.grad is None else {}\n    {}\n"
+    shown = code.format("keep(loss.data)", "print(loss.data)")
+    raising = code.format("keep(loss.data)", "print(loss.data[0])")
+    assert changed(shown) == shown
+    assert changed(raising) == code.format("keep(loss.data)", "print(loss.item())")
