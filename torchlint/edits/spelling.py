@@ -21,9 +21,8 @@ _HEAD_ENDS = (cst.FunctionDef, cst.ClassDef, cst.For, cst.While, cst.With)
 def spelled(model: Model, qualified: str, at: cst.CSTNode) -> str | None:
     """The shortest way to write `qualified` at a place with the imports that are in force there."""
     best: tuple[int, str] | None = None
-    for name, binding in _visible(model, at):
-        imported = _imported(binding)
-        if imported is None or not (qualified == imported or qualified.startswith(imported + ".")):
+    for name, imported, binding in _visible_imports(model, at):
+        if not (qualified == imported or qualified.startswith(imported + ".")):
             continue
         if any(_in_force(model, write, at) for write in binding.writes):
             best = max(best or (0, ""), (len(imported), name + qualified[len(imported) :]))
@@ -32,7 +31,7 @@ def spelled(model: Model, qualified: str, at: cst.CSTNode) -> str | None:
 
 def is_free(model: Model, name: str, at: cst.CSTNode) -> bool:
     """Whether a name means nothing at a place, so that an import at the top of the file may introduce it."""
-    return all(known != name for known, _ in _visible(model, at))
+    return not any(_has(scope, name) for scope in _scopes(model, at))
 
 
 def last_import(module: cst.Module) -> cst.SimpleStatementLine | None:
@@ -98,19 +97,42 @@ def _imported_first(line: cst.SimpleStatementLine) -> str:
     return ""
 
 
-def _visible(model: Model, at: cst.CSTNode) -> Iterator[tuple[str, Binding]]:
-    """Every name that has a meaning at a place, with the binding that an unqualified use of it reaches."""
-    seen: set[str] = set()
+def _scopes(model: Model, at: cst.CSTNode) -> Iterator[Scope]:
+    """The scopes whose names have a meaning at a place, the innermost first."""
     scope: Scope | None = model.scope(at)
     innermost = True
     while scope is not None:
         if innermost or scope.kind != "class":
-            for name, binding in scope.bindings.items():
-                if name not in seen and binding.writes:
-                    seen.add(name)
-                    yield name, binding
+            yield scope
         innermost = False
         scope = scope.parent
+
+
+def _has(scope: Scope, name: str) -> bool:
+    binding = scope.bindings.get(name)
+    return binding is not None and bool(binding.writes)
+
+
+def _visible_imports(model: Model, at: cst.CSTNode) -> Iterator[tuple[str, str, Binding]]:
+    """Every name that stands for an import at a place, what it imports, and the binding."""
+    inner: list[Scope] = []
+    for scope in _scopes(model, at):
+        for name, imported, binding in _imports_of(model, scope):
+            if not any(_has(each, name) for each in inner):
+                yield name, imported, binding
+        inner.append(scope)
+
+
+def _imports_of(model: Model, scope: Scope) -> list[tuple[str, str, Binding]]:
+    known = model.once(_known_imports)
+    if scope not in known:
+        found = ((name, _imported(binding), binding) for name, binding in scope.bindings.items() if binding.writes)
+        known[scope] = [(name, imported, binding) for name, imported, binding in found if imported is not None]
+    return known[scope]
+
+
+def _known_imports(_: Model) -> dict[Scope, list[tuple[str, str, Binding]]]:
+    return {}
 
 
 def _imported(binding: Binding) -> str | None:

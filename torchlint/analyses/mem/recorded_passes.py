@@ -24,7 +24,7 @@ from torchlint.semantics.values import Grad, Kind
 from torchlint.semantics.vocabulary import class_kind, encodes_texts, module_method
 
 if TYPE_CHECKING:
-    from torchlint.semantics.entities import Call, Function, Guard
+    from torchlint.semantics.entities import Binding, Call, Function, Guard
     from torchlint.semantics.model import Model
     from torchlint.semantics.values import Value
 
@@ -251,15 +251,14 @@ class RecordedPasses:
         made = self._model.binding(parent.targets[0].target)
         if made is None:
             return False
-        return bool(made.methods & _MODULE_METHODS) or any(_is_moved_in_place(self._model, read) for read in made.reads)
+        return bool(made.methods & _MODULE_METHODS) or made in self._model.once(_moved_in_place)
 
 
-def _is_moved_in_place(model: Model, read: cst.CSTNode) -> bool:
+def _moved_in_place(model: Model) -> set[Binding]:
     """`net.to(device)`, of which nobody takes the result: no tensor would have moved."""
-    match method := model.parent(read):
-        case cst.Attribute(attr=cst.Name(value="to" | "cuda")) if isinstance(call := model.parent(method), cst.Call):
-            return call.func is method and isinstance(model.parent(call), cst.Expr)
-    return False
+    moves = [call for call in model.calls_to(".to", ".cuda") if isinstance(model.parent(call.node), cst.Expr)]
+    moved = (model.binding(call.receiver) for call in moves if call.receiver is not None)
+    return {binding for binding in moved if binding is not None}
 
 
 def _is_of_self(call: Call, method: Function) -> bool:

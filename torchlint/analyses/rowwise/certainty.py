@@ -26,6 +26,8 @@ from torchlint.semantics.vocabulary import (
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Collection
+
     from torchlint.semantics.entities import Binding, Call, Function, Write
     from torchlint.semantics.model import Model
 
@@ -43,6 +45,7 @@ class Certainty:
         self._tensors = Tensors(model, model.once(Reaching))
         self._known: dict[tuple[cst.CSTNode, cst.CSTNode], bool] = {}
         self._used: dict[tuple[cst.CSTNode, ...], Evidence] = {}
+        self._by_target: dict[Binding, dict[cst.CSTNode, Write]] = {}
 
     def is_tensor(self, node: cst.BaseExpression, place: cst.CSTNode) -> bool:
         """Of an expression as it is evaluated at the statement `place`."""
@@ -55,7 +58,7 @@ class Certainty:
         """Whether a name, where it is read, holds a tensor or what a loop has set it to, moved perhaps."""
         binding = self._model.binding(node)
         places = self._writes_read_at(binding, node) if binding is not None else ()
-        writes = [write for write in binding.writes if write.target in places] if binding is not None else []
+        writes = self._writes_to(binding, places) if binding is not None else []
         return all(
             write.kind == "for" or self._is_move(binding, write.value) or self._writes_tensor(write, _DEPTH)
             for write in writes
@@ -151,7 +154,7 @@ class Certainty:
         moved = call.receiver if call.method in ("cuda", "to") else None
         binding = self._model.binding(moved) if moved is not None else None
         places = self._writes_read_at(binding, call.node.func) if binding is not None else frozenset()
-        writes = [write for write in binding.writes if write.target in places] if binding is not None else []
+        writes = self._writes_to(binding, places) if binding is not None else []
         return bool(writes) and all(
             write.kind == "for" and write.loop is not None and write.loop.target is not write.target for write in writes
         )
@@ -161,7 +164,7 @@ class Certainty:
         if binding is None or not binding.writes:
             return False
         places = self._writes_read_at(binding, node)
-        writes = [write for write in binding.writes if write.target in places and write.kind != "augmented"]
+        writes = [write for write in self._writes_to(binding, places) if write.kind != "augmented"]
         return bool(writes) and all(self._writes_tensor(write, depth) for write in writes)
 
     def _writes_tensor(self, write: Write, depth: int) -> bool:
@@ -258,7 +261,7 @@ class Certainty:
     def _is_used_as_tensor(self, binding: Binding, node: cst.CSTNode, believed: bool) -> bool:
         """`believed`: the model takes it for a tensor, which it also does with what a module returns."""
         written = self._writes_read_at(binding, node)
-        if any(write.target in written and self._is_on_host(write) for write in binding.writes):
+        if any(map(self._is_on_host, self._writes_to(binding, written))):
             return False  # `if isinstance(x, torch.Tensor): x = x.cpu().numpy()`
         reads = self._reads_of(binding, written)
         here = conditions(self._model, node)  # on another way, the name may be something else
@@ -292,6 +295,12 @@ class Certainty:
             ):
                 return self._model.binding(subject) is binding
         return False
+
+    def _writes_to(self, binding: Binding, targets: Collection[cst.CSTNode]) -> list[Write]:
+        if binding not in self._by_target:
+            self._by_target[binding] = {write.target: write for write in binding.writes}
+        by_target = self._by_target[binding]
+        return [by_target[target] for target in targets if target in by_target]
 
     def _writes_read_at(self, binding: Binding, node: cst.CSTNode) -> frozenset[cst.CSTNode]:
         """Where what a variable holds at a node was assigned; a list may become a tensor of the same name."""

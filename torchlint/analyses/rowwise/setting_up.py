@@ -27,7 +27,7 @@ def only_sets_up(model: Model, loop: Loop) -> bool:
     elements of a table, take their time all the same."""
     if loop.is_comprehension and loop.parent is not None:
         return only_sets_up(model, loop.parent)
-    if loop.parent is not None or any(other.parent is loop and not other.is_comprehension for other in model.loops):
+    if loop.parent is not None or loop in model.once(_with_loops_inside):
         return False
     return (
         _makes_what_is_missing(model, loop.node)
@@ -35,6 +35,10 @@ def only_sets_up(model: Model, loop: Loop) -> bool:
         or _makes_object(loop.function)
         or _puts_weights(model, loop.function)
     )
+
+
+def _with_loops_inside(model: Model) -> set[Loop | None]:
+    return {loop.parent for loop in model.loops if not loop.is_comprehension}
 
 
 def builds(model: Model, function: Function) -> bool:
