@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from tests.rules.sync.programs import HEAD
-from tests.support import findings
+from tests.support import findings, fixed
 
 SAMPLER = (
     HEAD
@@ -71,3 +73,33 @@ def sample(model, x, scheduler, n):
 def test_the_times_of_a_sampler_are_read_once_by_who_wants_numbers(times: str, body: str, count: int) -> None:
     found = findings(COUNTED.format(times=times, body=body), "SYNC01", "SYNC02", "SYNC07")
     assert [finding.code for finding in found] == ["SYNC07"] * count
+
+
+def test_both_times_of_a_step_come_from_the_list() -> None:
+    torch = pytest.importorskip("torch")
+    code = COUNTED.format(times="torch.linspace(1, 0, n + 1, device=device)", body="pass")
+    code = code[code.index("@torch") :]
+    changed = fixed("import torch\ndevice = torch.device('cuda')\n\n\n" + code, "SYNC07", unsafe=True)
+    assert "times_list[i], times_list[i + 1]" in changed
+    results = []
+    for text in (code, changed[changed.index("@torch") :]):
+        names = {"torch": torch, "device": torch.device("cpu")}
+        exec(text, names)
+        layer = torch.nn.Linear(3, 3)
+        torch.nn.init.constant_(layer.weight, 0.25)
+        torch.nn.init.constant_(layer.bias, 0.5)
+        results.append(names["sample"](_Timed(layer), torch.ones(2, 3), None, 5))
+    assert torch.equal(*results)
+
+
+class _Timed:
+    """A network that is told the time."""
+
+    def __init__(self, layer: Any) -> None:
+        self.layer = layer
+
+    def to(self, device: Any) -> _Timed:
+        return self
+
+    def __call__(self, x: Any, t: float) -> Any:
+        return self.layer(x) * t

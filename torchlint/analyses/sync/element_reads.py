@@ -364,10 +364,18 @@ def _sources(
                 yield loop, tensor, True
     if not indices or model.binding(base) is None or not _may_be_tensor(model, base):
         return
-    bindings = [model.binding(index) for index in indices if isinstance(index, cst.Name)]
+    bindings = [model.binding(_near(index)) for index in indices]
     counting = [loop for loop in model.loops_around(element) if _counter(model, loop) in bindings]
     if counting and all(model.value(index).kind is Kind.NUMBER for index in indices):
         yield counting[-1], base, False
+
+
+def _near(index: cst.BaseExpression) -> cst.BaseExpression:
+    """`i` of `i + 1`."""
+    match index:
+        case cst.BinaryOperation(left=cst.Name() as name, operator=cst.Add() | cst.Subtract(), right=cst.Integer()):
+            return name
+    return index
 
 
 def _iterated(model: Model, loop: Loop, binding: Binding) -> cst.BaseExpression | None:
