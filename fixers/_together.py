@@ -14,8 +14,8 @@ if TYPE_CHECKING:
 
 def places_of(nodes: Iterable[cst.CSTNode], model: Model) -> Places:
     """Of each what tells whether it has changed: of a method call the method and what it is given, of another call what
-    is called, of an attribute its name."""
-    return tuple(_telling(node, model) for node in nodes)
+    is called, of an attribute its name. What never runs is no finding, and stays."""
+    return tuple(_telling(node, model) for node in nodes if not model.never_runs(node))
 
 
 def _telling(node: cst.CSTNode, model: Model) -> tuple[int, int]:

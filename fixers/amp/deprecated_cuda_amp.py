@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import libcst as cst
+from torchlint.fixers._together import places_of
 
 from torchlint.analyses.amp.cuda_amp import Use, mentions, uses
 from torchlint.edits.rewriter import Rewriter
@@ -27,7 +28,7 @@ def fix(report: Report, model: Model) -> Fix:
 
 
 def _all_of_the_old_api(model: Model) -> Places:
-    return tuple(model.span(node) for node in (*(use.callee for use in uses(model)), *mentions(model)))
+    return places_of([*(use.callee for use in uses(model)), *mentions(model)], model)
 
 
 def _renamed(use: Use, model: Model) -> Fix:

@@ -127,7 +127,7 @@ class _Places:
         if key not in self._left:
             others = (*self._with(kept).get(like, ()), *self._twins(own))
             left = (other for other in others if change.concerns(other) and not self._is_edited(other))
-            self._left[key] = next(left, None)
+            self._left[key] = next((other for other in left if not model.never_runs(other)), None)
         return self._left[key]
 
     def _with(self, kept: str | None) -> dict[_Likeness, list[cst.CSTNode]]:

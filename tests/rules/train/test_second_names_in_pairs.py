@@ -49,3 +49,9 @@ def test_the_lines_below_stay_under_the_first(before: str, after: str) -> None:
     assert fixed(old, "TRAIN10", unsafe=True) == new
     below = code.format(f"{before}\n        ", " " * 8)
     assert fixed(below, "TRAIN10", unsafe=True) == below.replace(before, after)
+
+
+def test_what_never_runs_keeps_nothing() -> None:
+    code = "import torch\nfrom torch.autograd import Variable\n\ndef f(n):\n    x = Variable(torch.zeros(n))\n"
+    code += "    if False:\n        x = Variable(torch.LongTensor([[n]]))\n    return x\n"
+    assert "x = torch.zeros(n)" in fixed(code, "TRAIN10", unsafe=True)
