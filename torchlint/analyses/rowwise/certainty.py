@@ -265,7 +265,9 @@ class Certainty:
             return False  # `if isinstance(x, torch.Tensor): x = x.cpu().numpy()`
         reads = self._reads_of(binding, written)
         here = conditions(self._model, node)  # on another way, the name may be something else
-        same_way = tuple(read for read in reads if not here or not exclude(conditions(self._model, read), here))
+        same_way = (
+            tuple(read for read in reads if not exclude(conditions(self._model, read), here)) if here else tuple(reads)
+        )
         if same_way not in self._used:
             self._used[same_way] = evidence(self._model, same_way)
         needed = Evidence.ARRAY if believed else Evidence.TENSOR

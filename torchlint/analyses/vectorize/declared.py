@@ -87,13 +87,18 @@ def _has_default(model: Model, write: Write) -> bool:
     return not isinstance(parameter, cst.Param) or parameter.default is not None
 
 
+@once_for_each
+def _questions(model: Model, binding: Binding) -> list[cst.Call]:
+    """`isinstance(x, torch.Tensor)`"""
+    above = ((read, model.parent(model.parent(read) or read)) for read in binding.reads)
+    asking = [(read, call) for read, call in above if isinstance(call, cst.Call) and _asks_for_tensor(model, call)]
+    return [call for read, call in asking if call.args[0].value is read]
+
+
 def is_asserted(model: Model, reaching: Reaching, binding: Binding, place: cst.CSTNode) -> bool:
     """Whether the function goes on with a tensor alone: `assert isinstance(x, torch.Tensor)`, or what is none is made
     one, or leaves, in a branch before."""
-    for read in binding.reads:
-        call = model.parent(model.parent(read) or read)
-        if not isinstance(call, cst.Call) or not _asks_for_tensor(model, call) or call.args[0].value is not read:
-            continue
+    for call in _questions(model, binding):
         statement = model.statement(call)
         if model.function(call) is not model.function(place) or not reaching.surely_before(statement, place):
             continue
