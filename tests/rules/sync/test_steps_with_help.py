@@ -198,3 +198,48 @@ TAKEN_BACK = """
 def test_a_step_that_goes_back_itself_has_run_a_model(read: str, back: str, returned: str, count: int) -> None:
     code = TAKEN_BACK.format(read=read, back=back, returned=returned)
     assert len(findings(code, "SYNC01")) == count
+
+
+STEPPING = """
+    import torch
+
+    class Trainer:
+        def __init__(self, net, optimizer):
+            self.net, self.optimizer = net.cuda(), optimizer
+
+        def step(self, x, y):
+            self.optimizer.zero_grad()
+            loss = torch.nn.functional.mse_loss(self.net(x.cuda()), y.cuda())
+            loss.backward()
+            self.optimizer.step()
+            return {"loss": loss.item()}
+
+    class Other(Trainer):
+        pass
+"""
+
+RUNNING = """
+    from stepping import Other, Trainer
+
+    def fit(options, net, optimizer, writer, batches):
+        trainer = Trainer(net, optimizer) if options.plain else Other(net, optimizer)
+
+        def one(i, x, y):
+            {guard}
+            losses = trainer.step(x, y)
+            if i % 50 == 0:
+                writer.add_scalar("loss", losses["loss"], i)
+
+        for i in range(options.steps):
+            one(i, *batches.next())
+"""
+
+
+@pytest.mark.parametrize(("guard", "count"), [("print(i)", 1), ("if i % 50: return", 0)])
+def test_a_whole_step_that_a_function_of_another_file_does(tmp_path: Path, guard: str, count: int) -> None:
+    (tmp_path / "pyproject.toml").touch()
+    (tmp_path / "stepping.py").write_text(dedent(STEPPING).lstrip())
+    (tmp_path / "running.py").write_text(dedent(RUNNING.format(guard=guard)).lstrip())
+    source = Source.read(tmp_path / "stepping.py")
+    found = lint(source, Settings.selecting("SYNC01"), strict=True, project=Project())
+    assert len(found) == count
