@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 def places_of(nodes: Iterable[cst.CSTNode], model: Model) -> Places:
     """Of each what tells whether it has changed: of a method call the method and what it is given, of another call what
-    is called, of an attribute its name. What never runs is no finding, and stays."""
+    is called, of an attribute or a function its name. What never runs is no finding, and stays."""
     return tuple(_telling(node, model) for node in nodes if not model.never_runs(node))
 
 
@@ -24,6 +24,6 @@ def _telling(node: cst.CSTNode, model: Model) -> tuple[int, int]:
             return model.span(owner)[1], model.span(node)[1]
         case cst.Call(func=called):
             return model.span(called)
-        case cst.Attribute(attr=name):
+        case cst.Attribute(attr=name) | cst.FunctionDef(name=name):
             return model.span(name)
     return model.span(node)

@@ -68,7 +68,7 @@ def fix(report: Report, model: Model) -> Fix:
         raise NoFixError("the evaluation shares a line with other statements")
     needed = _DECORATOR if found.extent is Extent.FUNCTION else ""
     way = left_beside(found, model) if found.extent is Extent.FUNCTION else None
-    alike = (places_of([way.node.name], model),) if way is not None and isinstance(way.node, cst.FunctionDef) else ()
+    alike = (places_of([way.node], model),) if way is not None and isinstance(way.node, cst.FunctionDef) else ()
     edits = [*edits, *region]
     return Fix(tuple(edits), Applicability.UNSAFE, _WHY, needs_torch=needed, comes_first=True, goes_with=alike)
 

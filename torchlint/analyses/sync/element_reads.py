@@ -364,7 +364,7 @@ def _sources(
                 yield loop, tensor, True
     if not indices or model.binding(base) is None or not _may_be_tensor(model, base):
         return
-    bindings = [model.binding(_near(index)) for index in indices]
+    bindings = {model.binding(_near(index)) for index in indices} - {None}
     counting = [loop for loop in model.loops_around(element) if _counter(model, loop) in bindings]
     if counting and all(model.value(index).kind is Kind.NUMBER for index in indices):
         yield counting[-1], base, False
