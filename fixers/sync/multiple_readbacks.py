@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from torchlint.analyses.sync.readback import Readback
+    from torchlint.finding import Places
     from torchlint.rule import Report
     from torchlint.semantics.entities import Binding
     from torchlint.semantics.model import Model
@@ -80,7 +81,7 @@ def _stacked(model: Model, several: Several) -> Fix:
     if (other := _read_beside(model, [*reads, *(each.read for each in again)])) is not None:
         raise NoFixError(f"`{model.code(other)}` on {model.place(other)} waits in the same step anyway")
     rewriter = Rewriter(model)
-    alike = (places_of(_likes(model, first), model),)
+    alike = (model.once(_returned_reads),) if isinstance(model.small_statement(first), cst.Return) else ()
     function, edits = rewriter.name_for("torch.stack", first)
     tensors, indent = [_detached(model, read) for read in reads], rewriter.indentation(first)
     values = _all_that_is_assigned(model, [read.node for read in reads]) if not again else None
@@ -141,15 +142,13 @@ def _all_that_is_assigned(model: Model, reads: list[cst.BaseExpression]) -> cst.
     return None
 
 
-def _likes(model: Model, read: cst.CSTNode) -> list[cst.CSTNode]:
-    """The reads of each `return loss.item(), accuracy.item()` of the file, for one of them."""
-    if not isinstance(model.small_statement(read), cst.Return):
-        return []
+def _returned_reads(model: Model) -> Places:
+    """The reads of each `return loss.item(), accuracy.item()` of the file, which change together."""
     found: list[cst.CSTNode] = []
-    for other in model.nodes_of(cst.Return):
-        items = [node for node in walk(other) if isinstance(node, cst.Call) and model.call(node).method == "item"]
+    for statement in model.nodes_of(cst.Return):
+        items = [node for node in walk(statement) if isinstance(node, cst.Call) and model.call(node).method == "item"]
         found += items if len(items) > 1 else []
-    return found
+    return places_of(found, model)
 
 
 def _lines(names: list[str], function: str, tensors: list[str], indent: str, model: Model) -> list[str]:
